@@ -25,7 +25,7 @@ def main() -> None:
         name, *options = script.split()
         subprocess.run([sys.executable, str(HERE / name), *options], check=True)
     sys.path.insert(0, str(HERE.parent / "docs"))
-    from pages.speed import goals
+    from pages.goals import goals
 
     for job, before, goal, now, met in goals():
         missed = "" if met == "yes" else ": missed"

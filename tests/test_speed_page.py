@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from pages import DOCS, speed
+import pytest
+
+from pages import DOCS, goals, speed
 
 
-def test_the_page_is_made_from_what_was_measured() -> None:
+def test_it_is_up_to_date() -> None:
     assert (DOCS / "speed.md").read_text("utf-8") == speed.page(), "run: python docs/make.py speed"
 
 
-def test_a_goal_is_met_or_named_among_the_limits() -> None:
-    missed = [job for job, *_, met in speed.goals() if met == "no"]
-    assert missed and len(missed) < len(speed.goals())
-    assert speed._clock(59.6) == "60 s" and speed._clock(410) == "6 min 50 s"
+def test_a_goal_is_met_by_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {"topk-phase": 74.0, "contrast-alignment": 26.0}
+    record = goals.record
+    seconds = {name: {"warm": [took], "cold": [90.0]} for name, took in measured.items()}
+    monkeypatch.setattr(
+        goals,
+        "record",
+        lambda name: {"seconds": seconds} if name == "commands-gpu" else record(name),
+    )
+    met = {job.split(",")[0]: met for job, *_, met in goals.goals()}
+    assert (met["TopK map"], met["Fig. 2 and 3"]) == ("yes", "no")
+    assert goals._clock(59.6) == "60 s" and goals._clock(410) == "6 min 50 s"

@@ -13,24 +13,29 @@ import torch
 from torch import Tensor
 
 from rarefy.pruning.models.pruned_parameter import PrunedParameter
+from rarefy.pruning.models.recording import Recorded
 
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Whole numbers by their bytes."""
 
 
 @torch.no_grad()
-def restore_dense(every: Sequence[PrunedParameter]) -> list[bool]:
+def restore_dense(every: Sequence[PrunedParameter], recorded: Recorded) -> list[bool]:
     """``PrunedParameter.restore_dense`` of all: whether each was written by hand."""
     group = [each for each in every if is_batched(each) and not each.touched()]
     if group:
-        seen, waiting = [each.parameter.detach() for each in group], _waiting(group)
-        # written through .data? what is not zero there counts (1 where it is not, 0 elsewhere)
-        there = torch._foreach_sign(seen)
-        torch._foreach_abs_(there)
-        torch._foreach_lerp_(waiting, seen, there)
+        seen, waiting = _parameters(group), _waiting(group)
         dense = [each for each in group if each.update == "dense"]
-        if dense:
-            torch._foreach_copy_([each.parameter for each in dense], _waiting(dense))
+
+        def restore() -> None:
+            # written through .data? what is not zero there counts (1 where it is not, 0 elsewhere)
+            there = torch._foreach_sign(seen)
+            torch._foreach_abs_(there)
+            torch._foreach_lerp_(waiting, seen, there)
+            if dense:
+                torch._foreach_copy_(_parameters(dense), _waiting(dense))
+
+        recorded([*seen, *waiting], restore)
         for each in group:
             each.enter_update()
     done = {id(each) for each in group}
@@ -38,12 +43,12 @@ def restore_dense(every: Sequence[PrunedParameter]) -> list[bool]:
 
 
 @torch.no_grad()
-def collect(every: Sequence[PrunedParameter]) -> None:
+def collect(every: Sequence[PrunedParameter], recorded: Recorded) -> None:
     """``PrunedParameter.collect`` of all."""
-    group = [each for each in every if is_batched(each)]
-    dense = [each for each in group if each.update == "dense"]
+    dense = [each for each in every if is_batched(each) and each.update == "dense"]
     if dense:
-        torch._foreach_copy_(_waiting(dense), [each.parameter.detach() for each in dense])
+        waiting, seen = _waiting(dense), _parameters(dense)
+        recorded([*waiting, *seen], lambda: torch._foreach_copy_(waiting, seen))
         for each in dense:
             each.collected = True
     done = {id(each) for each in dense}
@@ -53,18 +58,22 @@ def collect(every: Sequence[PrunedParameter]) -> None:
 
 
 @torch.no_grad()
-def apply_mask(every: Sequence[PrunedParameter]) -> None:
+def apply_mask(every: Sequence[PrunedParameter], recorded: Recorded) -> None:
     """``PrunedParameter.apply_mask`` of all."""
     group = [each for each in every if is_batched(each)]
     if group:
         for each in group:
             each.leave_update()
-        parameters = [each.parameter.data for each in group]
-        torch._foreach_copy_(parameters, _waiting(group))
-        # the bits of a number times 1 or 0: NaN times zero would be NaN
-        bits = [_bits(each) for each in group]
-        numbers = [each.view(like.dtype) for each, like in zip(parameters, bits, strict=True)]
-        torch._foreach_mul_(numbers, bits)
+        waiting, bits = _waiting(group), [_bits(each) for each in group]
+
+        def apply() -> None:
+            parameters = [each.parameter.data for each in group]
+            torch._foreach_copy_(parameters, waiting)
+            # the bits of a number times 1 or 0: NaN times zero would be NaN
+            numbers = [each.view(like.dtype) for each, like in zip(parameters, bits, strict=True)]
+            torch._foreach_mul_(numbers, bits)
+
+        recorded([*_parameters(group), *waiting, *bits], apply)
         for each in group:
             each.mark_read()
     done = {id(each) for each in group}
@@ -107,3 +116,7 @@ def _bits(each: PrunedParameter) -> Tensor:
 
 def _waiting(group: Sequence[PrunedParameter]) -> list[Tensor]:
     return [each.waiting for each in group if each.waiting is not None]
+
+
+def _parameters(group: Sequence[PrunedParameter]) -> list[Tensor]:
+    return [each.parameter for each in group]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning.models import foreach_ops
-from rarefy.pruning.models.argument_checks import check_still_there
+from rarefy.pruning.models.argument_checks import Link, check_still_there
 from rarefy.pruning.models.branches import ActivationMask
 from rarefy.pruning.models.pruned_parameter import PrunedParameter
 from rarefy.pruning.models.recording import Recorded
@@ -69,8 +69,10 @@ class OptimizerHooks:
     """Updates that have begun and not ended: two, where a step calls that of its parent class."""
     _loading: dict[str, Tensor]
     """Weights before ``model.load_state_dict``."""
-    _recorded: dict[bool, Recorded]
-    """The choice of masks, with and without counting what it changed."""
+    _recorded: dict[bool | str, Recorded]
+    """The choice of masks, with (True) and without counting what it changed; and what is done at
+    every update."""
+    _links: list[Link]
     _guard: StepGuard
     _hooks: list[Any]
     """None any more when it is detached."""
@@ -170,15 +172,16 @@ class OptimizerHooks:
                 "pruner: made before DistributedDataParallel, which gives a process the weights "
                 "that act in another; wrap the model first, then make the Pruner"
             )
-        check_still_there(self.model, self.pruned)
+        check_still_there(self.model, self.pruned, self._links)
         if self._updating and self._guard.active:
             self._updating += 1
             return None
         self._restore()
         self._updating = 1
         names, every = zip(*self.all_parameters(), strict=True)
-        by_hand = zip(names, foreach_ops.restore_dense(every), strict=True)
-        self._warn([name for name, written in by_hand if written], stacklevel=8)
+        written = foreach_ops.restore_dense(every, self._recorded["restore"])
+        by_hand = zip(names, written, strict=True)
+        self._warn([name for name, mine in by_hand if mine], stacklevel=8)
         if not self._running:
             self._start()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -193,11 +196,11 @@ class OptimizerHooks:
     def _with_masks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def masked() -> Any:
             every = [each for _, each in self.all_parameters()]
-            foreach_ops.collect(every)
+            foreach_ops.collect(every, self._recorded["collect"])
             self._apply_masks()
             with torch.enable_grad():
                 found = closure()  # (should it fail, the weights stay masked)
-            foreach_ops.restore_dense(every)
+            foreach_ops.restore_dense(every, self._recorded["restore"])
             return found
 
         return masked
@@ -206,7 +209,8 @@ class OptimizerHooks:
         if self._updating > 1:
             self._updating -= 1
             return
-        foreach_ops.collect([each for _, each in self.all_parameters()])
+        every = [each for _, each in self.all_parameters()]
+        foreach_ops.collect(every, self._recorded["collect"])
         # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
         overflow = getattr(self.optimizer, "found_inf", None)
         if overflow is None or not bool(overflow):
@@ -223,7 +227,8 @@ class OptimizerHooks:
         ):
             for _, each in self.all_parameters():
                 each.project()  # a support that stays must stay zero elsewhere
-        foreach_ops.apply_mask([each for _, each in self.all_parameters()])
+        every = [each for _, each in self.all_parameters()]
+        foreach_ops.apply_mask(every, self._recorded["apply"])
         torch.clear_autocast_cache()  # of an update inside autocast
 
     @torch.no_grad()

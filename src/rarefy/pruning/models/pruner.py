@@ -152,7 +152,8 @@ class Pruner(OptimizerHooks):
         """Updates of the optimiser so far."""
         self._ended, self.evaluating, self._running = "", False, False
         self._updating, self._loading, self.wrapped = 0, {}, None
-        self._recorded = {counted: Recorded() for counted in (False, True)}
+        works = (False, True, "restore", "collect", "apply")
+        self._recorded, self._links = {work: Recorded() for work in works}, []
         self.neuron_masks = (
             activation_masks(model, self.pruned, activations, update) if activations else []
         )

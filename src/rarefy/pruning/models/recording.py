@@ -1,5 +1,6 @@
 """Work that is the same at every update, recorded as a CUDA graph and started at once: to choose
-masks takes a GPU little time, and Python much to start its hundreds of small operations."""
+masks and put them in force takes a GPU little time, and Python much to start its hundreds of small
+operations."""
 
 from __future__ import annotations
 

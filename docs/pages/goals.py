@@ -1,0 +1,98 @@
+"""The jobs that are to be fast, what each took, what it should take, and what it takes: from the
+committed records of benchmarks/."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from pages import ROOT
+
+Row = dict[str, Any]
+COMPILED, EAGER = "library, compiled", "library, eager"
+
+
+def record(name: str) -> Row:
+    """One of the committed records."""
+    found: Row = json.loads((ROOT / "benchmarks/results" / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+def _times(name: str, way: str, clock: str = "wall") -> float:
+    """How many times as fast as the plain loop."""
+    return float(record(name)["ratio_to_best_plain"][clock][way])
+
+
+def goals() -> list[list[str]]:
+    """Job, what it took before, the goal, what it takes, whether that is the goal."""
+    return [[*words, now, "yes" if met else "no"] for *words, now, met in _goals()]
+
+
+def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
+    verbs = record("commands")["seconds"]
+    first = verbs["studies"]["first line"]
+    yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", f"{first:.2f} s", first <= 0.5
+    for name, before, goal in (("make demo", 410, 180), ("make test", 624, 360)):
+        if name not in verbs:  # (they take minutes: bench_commands.py --long)
+            continue
+        took = verbs[name]["end"]
+        now = f"{_clock(took)}, {verbs[name]['processor'] / 60:.0f} min of processor time"
+        job = f"`{name}`, environment there"
+        yield job, _clock(before), _clock(goal), now, took <= goal
+    yield from _laboratories()
+    yield from _on_the_card()
+    influence = record("influence-cpu")["results"]
+    own = [influence[name]["own_memory_bytes"] / 1e6 for name in ("mnist", "cifar10")]
+    spent = [influence[name]["best_seconds"] for name in ("mnist", "cifar10")]
+    yield (
+        *("influence scores of MNIST; CIFAR-10", "the same", "half the memory"),
+        f"{spent[0]:.1f}; {spent[1]:.0f} s, {own[0]:.0f}; {own[1]:.0f} MB",
+        False,
+    )
+    gallery = record("load-gallery")["results"][0]
+    took, most = median(gallery["wall"]), gallery["process_memory_bytes"] / 1e9
+    now = f"{took:.0f} s, {most:.1f} GB"
+    yield "gallery of 60,000 images", "-", "60 s, 1.5 GB", now, took <= 60 and most <= 1.5
+
+
+def _laboratories() -> Iterator[tuple[str, str, str, str, bool]]:
+    pruned = "library, pruned every step, compiled"
+    for job, name, way, before, goal in (
+        ("contrastive laboratory, compiled", "contrast-cpu", COMPILED, "4.5", 7.0),
+        ("the same without a C++ compiler", "contrast-cpu", EAGER, "0.7", 1.5),
+        ("TopK after every update", "topk-cpu", pruned, "3.8", 5.0),
+        ("any dimension, d = 200", "dual-cpu", "dual, own noise per cell", "3.9 to 5.5", 8.0),
+        ("16 subclasses per side", "multi-view-cpu", "library, k=16, compiled", "3.4", 5.0),
+    ):
+        wall, core = (_times(name, way, clock) for clock in ("wall", "core"))
+        now = f"{wall:.1f} times ({core:.1f} per core)"
+        yield f"{job}, beside a plain loop", f"{before} times", f"{goal:g} times", now, wall >= goal
+
+
+def _on_the_card() -> Iterator[tuple[str, str, str, str, bool]]:
+    commands = record("commands-gpu")["seconds"]
+    for job, name, before, goal in (
+        ("TopK map, 19,900 settings, H200, to the prompt", "topk-phase", 138, 75),
+        ("Fig. 2 and 3, 3,000 runs, H200, to the prompt", "contrast-alignment", 60, 25),
+    ):
+        warm, cold = (commands[name][kind] for kind in ("warm", "cold"))
+        took = median(warm)
+        now = f"{took:.0f} s (n = {len(warm)}); {cold[0]:.0f} s if nothing is compiled"
+        yield job, f"{before} s", f"{goal} s", now, took <= goal
+    every = record("pruner-gpu")["results"]["eager, batch 512"]["ratio_to_dense"]
+    seldom, often = (every[f"filter, dense, every {updates}"] for updates in (10, 1))
+    spread = f"quartiles {seldom['lower quartile']:.2f} to {seldom['upper quartile']:.2f}"
+    yield (
+        *("`Pruner`, ResNet-18, H200, masks every 10 / every update", "1.17 / 1.56"),
+        *("1.05 / 1.25", f"{seldom['median']:.2f} ({spread}) / {often['median']:.2f}"),
+        seldom["median"] <= 1.05 and often["median"] <= 1.25,
+    )
+    runs = record("training-gpu")["time_to_accuracy"]["runs"]
+    took = median(run["reached"]["seconds"] for run in runs)
+    yield "CIFAR-10 to 94 %, ResNet-18, H200", "32.5 s", "15 s", f"{took:.0f} s", took <= 15
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
