@@ -62,10 +62,12 @@ demo: $(VENV)/.installed
 	@$(BIN)/python -m rarefy demo
 
 # One thread per worker: two workers with two threads each would fight for two cores. A worker that
-# has nothing left takes over half of what the other has; rewritten tests are kept for the next time.
+# has nothing left takes over half of what the other has. Every worker would rewrite the assertions
+# of all tests, to say more of one that fails: that is done afterwards, for those that failed.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TIER)
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
-	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TIER)
+	@$(PYTEST) --assert=plain || { echo "== once more those that failed"; $(PYTEST) --last-failed; exit 1; }
 
 test-whole: TIER = -m "not heavy"
 test-whole: test

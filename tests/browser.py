@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+NEEDED = "needs chromium"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=NEEDED)
+"""Such tests are slow, too (tests/conftest.py)."""
 SECONDS = 30.0
 KEYS = {"Escape": 27, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39}
 TOO_WIDE = """((width) => {

@@ -17,6 +17,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from browser import NEEDED
 from object_store import memory, s3, s3_server
 
 import rarefy
@@ -34,9 +35,11 @@ gc.disable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cases that ``mark.quick`` of their test does not name are slow."""
+    """Cases that ``mark.quick`` of their test does not name are slow, and so is a real browser."""
     named, there = set(), set()
     for item in items:
+        if any(mark.kwargs.get("reason") == NEEDED for mark in item.iter_markers("skipif")):
+            item.add_marker("slow")
         if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("quick")):
             test = item.nodeid.partition("[")[0]
             named |= {(test, case) for case in mark.args}
@@ -56,6 +59,7 @@ def pytest_collection_finish() -> None:
     typer.main.get_command = cache(typer.main.get_command)
     catalog.load_digits = cache(catalog.load_digits)
     draws_are_quick()
+    os.fsync = lambda handle: None  # no test pulls the plug; that it is called they ask
     gc.freeze()
     gc.enable()
 

@@ -58,7 +58,7 @@ def test_draws_by_cpp_by_numpy_and_by_torch_are_the_same_bits(shape: tuple[int, 
             assert torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
-@pytest.mark.quick("pruned")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "pruned", "masked branch"])
 def test_the_compiled_gradient_is_the_eager_one_to_float32(
     kind: str, request: pytest.FixtureRequest

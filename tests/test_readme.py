@@ -32,7 +32,7 @@ def command_lines(page: str) -> list[str]:
     return lines + re.findall(r"`([^`\n]+)`", read(page))
 
 
-@pytest.mark.quick("README.md", "docs/pruning.md", "docs/influence.md")
+@pytest.mark.quick("README.md", "docs/pruning.md")
 @pytest.mark.parametrize(
     "page",
     [

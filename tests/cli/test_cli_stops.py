@@ -64,6 +64,7 @@ def going_on(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     lost="the batches in flight",
     named="a parent killed at random moments: SIGKILL, SIGTERM, Ctrl-C twice",
 )
+@pytest.mark.slow
 def test_killed_and_started_again_gives_the_same(
     toy_environment: dict[str, str],
     tmp_path: Path,

@@ -116,7 +116,7 @@ def test_noise_is_measured_in_its_scale() -> None:
 
 def test_random_filters_are_half_active_and_opposite_ones_never() -> None:
     data, samples, _, draws = setting()
-    many = initial_filters(draws, CLASSES, 4000, D, "gaussian").to(F64)
+    many = initial_filters(draws, CLASSES, 1000, D, "gaussian").to(F64)
     assert active_share(many, samples).mean().item() == pytest.approx(0.5, abs=0.01)
     label = int(samples.labels[0, 0])
     against = torch.zeros_like(many)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 
 import contourpy  # noqa: F401
-import scipy.stats  # noqa: F401
+import scipy.optimize  # noqa: F401
 
 import rarefy.report.page
 import rarefy.studies.api  # noqa: F401

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.representation.groups import groups
@@ -28,7 +28,7 @@ GROUPS = ("head", "middle", "tail")
 PERCENT = 100.0
 WIDE = 0.2
 """A recall that is not known to within 20 points tells little."""
-ENOUGH = int(np.ceil(norm.ppf(0.975) ** 2 * 0.25 / WIDE**2))
+ENOUGH = int(np.ceil(ndtri(0.975) ** 2 * 0.25 / WIDE**2))
 """Test images of a class at which it is, at worst."""
 
 
@@ -145,7 +145,7 @@ def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
     """Interval of a share of n; NaN where there is nothing."""
     if not n or share != share:
         return float("nan"), float("nan")
-    z = norm.ppf(0.5 + level / 2)
+    z = ndtri(0.5 + level / 2)
     middle, width = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + (z / n) ** 2 / 4)
     ends = ((middle - width) / (1 + z**2 / n), (middle + width) / (1 + z**2 / n))
     return max(float(ends[0]), 0.0), min(float(ends[1]), 1.0)

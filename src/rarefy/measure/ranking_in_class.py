@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from rarefy.measure.trends import spearman_rho
 
 DECILES = 10
 
@@ -32,7 +33,7 @@ def rho_within(
 ) -> float:
     """Spearman's rho, mean over the classes in which both numbers vary."""
     found = [
-        stats.spearmanr(one[mine], other[mine]).statistic
+        spearman_rho(one[mine], other[mine])
         for label in np.unique(labels)
         for mine in [labels == label]
         if np.ptp(one[mine]) > 0 and np.ptp(other[mine]) > 0

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from rarefy.core.errors import bad_value
-from rarefy.measure.estimates import SEED, Band, bootstrap_interval
+from rarefy.measure.estimates import SEED, Band, bootstrap_interval, t_quantile
 from rarefy.measure.shared_draws import drawn_once
-from rarefy.measure.trends import Trend
+from rarefy.measure.trends import Trend, spearman_rho
 
 Array = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ def adjusted_means(
     added = added.reshape(-1, len(levels))
     runs = int(told.any(axis=2).sum())
     variance = (added**2).sum(axis=0) * runs / max(runs - 1, 1)
-    half = stats.t.ppf((1 + level) / 2, max(runs - 1, 1)) * np.sqrt(variance)
+    half = t_quantile(max(runs - 1, 1), level) * np.sqrt(variance)
     mean, half = (np.where(seen, v, np.nan) for v in (mean, half))
     return Band(mean, mean - half, mean + half, count)
 
@@ -189,7 +189,7 @@ def _rho_of_means(x: Array, y: Array, groups: NDArray[np.generic], most: float) 
     seen = np.isfinite(means)
     if seen.sum() < 2 or np.ptp(means[seen]) == 0:
         return np.nan
-    return float(stats.spearmanr(levels[seen], means[seen]).statistic)
+    return spearman_rho(levels[seen], means[seen])
 
 
 def _ratio(parts: Array) -> Array:
@@ -214,7 +214,7 @@ def _ranks_in_strata(values: Array, there: NDArray[np.bool_], groups: NDArray[np
     for stratum in _strata(values, groups):
         known = there[stratum]
         if known.any():
-            ranks = stats.rankdata(values[stratum][known])
+            ranks = pd.Series(values[stratum][known]).rank().to_numpy()
             part = np.zeros(known.shape)
             part[known] = ranks - ranks.mean()
             result[stratum] = part

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.estimates import SEED, bootstrap_ends, mean_band
@@ -256,7 +256,7 @@ def _unit_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Centred ranks of length one of each row (rows, values), ties shared: 0 where a value is
     missing, NaN where there is nothing to rank."""
     there = np.isfinite(values)
-    ranks = np.where(there, stats.rankdata(values, axis=1, nan_policy="omit"), 0.0)
+    ranks = np.where(there, pd.DataFrame(values).rank(axis=1).to_numpy(), 0.0)
     count = np.maximum(there.sum(axis=1, keepdims=True), 1)
     ranks = np.where(there, ranks - ranks.sum(axis=1, keepdims=True) / count, 0.0)
     length = np.linalg.norm(ranks, axis=1, keepdims=True)

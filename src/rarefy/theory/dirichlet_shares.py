@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import special
 
 from rarefy.core.errors import bad_value
 
@@ -53,7 +53,7 @@ def joint_probability(
     if not above and bounded in (0, d):
         return float(count_law(d, below)[0]) if bounded else 1.0
     if not bounded and len(above) == 1:
-        return float(stats.beta.sf(above[0], 0.5, (d - 1) / 2))
+        return float(special.betaincc(0.5, (d - 1) / 2, above[0]))
     if d < LEAST_FOR_LINE:
         return _inclusion_exclusion(d, above, below, bounded)
     return _on_a_line(d, above, below, bounded)
@@ -103,6 +103,8 @@ def _on_a_line(d: int, above: tuple[float, ...], below: float, bounded: int) -> 
 
     def on_the_axis(log_p: float) -> float:
         return float(exponent(np.array([math.exp(log_p) + 0j]))[0].real)
+
+    from scipy import optimize  # (takes half a second)
 
     # convex in p: the integrand on the real axis is the Laplace transform of a positive density
     start = math.log(d / (1 - sum(above)))

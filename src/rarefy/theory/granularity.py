@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from rarefy.core.errors import bad_value
 
@@ -80,12 +80,12 @@ class InitialSets:
 
     def many_words(self, count: int = 4) -> float:
         """Chance that some of the neurons has more than ``count`` words in U_r (30)."""
-        one = float(stats.binom.sf(count, self.d, self.possible))
+        one = float(special.bdtrc(count, self.d, self.possible))
         return -math.expm1(self.neurons * math.log1p(-one))
 
     def too_long(self) -> float:
         """Chance that some neuron reaches sqrt(10 log d) along some word (28), (29)."""
-        one = float(stats.norm.sf(math.sqrt(10 * math.log(self.d))))
+        one = float(special.ndtr(-math.sqrt(10 * math.log(self.d))))
         return -math.expm1(self.neurons * self.d * math.log1p(-one))
 
     def none(self, words: int | None = None) -> float:
@@ -102,7 +102,7 @@ def initial_sets(
     if neurons < 1:
         raise bad_value("neurons", neurons, "must be at least 1")
     low, high = margins(d, threshold, spread, noise)
-    return InitialSets(d, neurons, float(stats.norm.sf(high)), float(stats.norm.sf(low)))
+    return InitialSets(d, neurons, float(special.ndtr(-high)), float(special.ndtr(-low)))
 
 
 def initial_response(
@@ -112,7 +112,7 @@ def initial_response(
     feature (8). ``reach``: only of neurons whose part along v is at least that."""
     level = threshold * math.sqrt(math.log(d))
     least = max(level / strength, reach)
-    density, tail = float(stats.norm.pdf(least)), float(stats.norm.sf(least))
+    density, tail = _density(least), float(special.ndtr(-least))
     return neurons * (strength * density - level * tail)
 
 
@@ -132,7 +132,7 @@ def initial_spread(d: int, neurons: int, threshold: float) -> float:
     """Std over mean of the initial response to a feature, which Proposition 1 and 2 have below
     O(1/log^5 d): a sum over independent neurons, so it falls as 1/sqrt(m)."""
     level = threshold * math.sqrt(math.log(d))
-    tail, density = float(stats.norm.sf(level)), float(stats.norm.pdf(level))
+    tail, density = float(special.ndtr(-level)), _density(level)
     mean = density - level * tail
     square = (1 + level**2) * tail - level * density
     return math.sqrt((square / mean**2 - 1) / neurons)
@@ -255,3 +255,8 @@ def _check_labels(plus: int, minus: int, per_side: int) -> None:
     for side in (plus, minus):
         if side % per_side and per_side % side:
             raise bad_value("per_side", per_side, f"must divide k={side} or be a multiple of it")
+
+
+def _density(x: float) -> float:
+    """Of a standard normal."""
+    return math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)

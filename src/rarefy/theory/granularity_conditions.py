@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize
-
 from rarefy.core.errors import bad_value
 from rarefy.theory.conditions import Condition
 
@@ -87,4 +85,6 @@ def parameter_choices(
 def smallest_log_dimension() -> float:
     """The least log(d) at which lines 4 and 10 leave any room for k: s* log^5(d) <= d^0.4 with s* =
     log^15(d), so log(d) >= 50 log log(d): about 282, a d of 123 digits."""
+    from scipy import optimize  # (takes half a second)
+
     return float(optimize.brentq(lambda log: 0.4 * log - 20 * math.log(log), 100.0, 1000.0))

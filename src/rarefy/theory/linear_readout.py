@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 from rarefy.core.errors import bad_value
 
@@ -102,4 +102,4 @@ class LinearReadout:
 
 
 def _tail(signal: float, variance: float) -> float:
-    return float(stats.norm.sf(signal / math.sqrt(variance)))
+    return float(special.ndtr(-signal / math.sqrt(variance)))

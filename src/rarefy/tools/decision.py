@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.statistics import Interval, mean_interval
@@ -167,7 +167,7 @@ def more_seeds(pairs: Mapping[str, NDArray[np.float64]], worth: float) -> tuple[
 def seeds_needed(pairs: Mapping[str, NDArray[np.float64]], worth: float) -> float:
     """In all, to decide one way or the other; inf where no number would."""
     level = 1 - DOUBT / max(len(pairs), 1)
-    width = norm.ppf(1 - (1 - level) / 2) + norm.ppf(CHANCE)
+    width = ndtri(1 - (1 - level) / 2) + ndtri(CHANCE)
     gains = {name: (np.nanmean(one), np.nanstd(one, ddof=1)) for name, one in pairs.items()}
     one_gains = [(width * spread / mean) ** 2 for mean, spread in gains.values() if mean > 0]
     none_helps = [

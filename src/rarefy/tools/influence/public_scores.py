@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
 from rarefy.data.restricted_pickle import as_texts, load_object_array
+from rarefy.measure.trends import spearman_rho
 from rarefy.tools.samples.arrays import open_npz, unreadable
 from rarefy.tools.samples.messages import rows_text
 
@@ -187,8 +187,8 @@ def _compare(ours: Floats, theirs: Floats, top: float) -> dict[str, float | int]
     k = min(count, max(1, round(top * count)))
     found = {"n": count, "spearman": np.nan, "pearson": np.nan, "k": k, "overlap": np.nan}
     if count >= 3 and np.ptp(ours) > 0 and np.ptp(theirs) > 0:
-        found["spearman"] = float(stats.spearmanr(ours, theirs).statistic)
-        found["pearson"] = float(stats.pearsonr(ours, theirs).statistic)
+        found["spearman"] = spearman_rho(ours, theirs)
+        found["pearson"] = float(np.corrcoef(ours, theirs)[0, 1])
     if count:
         found["overlap"] = float((_in_top(ours, k) * _in_top(theirs, k)).sum() / k)
     return {**found, "chance": k / count if count else np.nan}

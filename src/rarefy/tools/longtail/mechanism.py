@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rarefy.measure.representation.selective_units import class_selectivity, masked_by_class
+from rarefy.measure.trends import spearman_rho
 from rarefy.nets.backbones import Encoder, following_norms
 from rarefy.pruning.filters import TRANSPOSED
 from rarefy.tools.longtail.sets import Parts, balanced_places
@@ -125,7 +126,5 @@ def _spearman(values: Tensor) -> float:
     known = (values[there] / ROUNDING).round()
     if len(known) < 3 or bool((known == known[0]).all()):
         return float("nan")
-    from scipy.stats import spearmanr
-
     rank = torch.arange(len(values))[there]
-    return float(spearmanr(rank.numpy(), known.numpy()).statistic)
+    return spearman_rho(rank.numpy(), known.numpy())

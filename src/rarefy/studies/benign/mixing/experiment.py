@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import special
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, OneOf, Rule, Share
@@ -77,8 +78,9 @@ class MixingExperiment(TailsExperiment):
     def second_moment(self, share: float) -> float:
         """E zeta^2 along the special direction with ``share`` of long-tailed samples; the law's own
         share gives 1."""
-        beyond = 2 * stats.norm.sf(self.tail)
-        there = 2 * self.tail * stats.norm.pdf(self.tail) + beyond  # E zeta^2 [|zeta| >= tail]
+        beyond = 2 * special.ndtr(-self.tail)
+        density = math.exp(-(self.tail**2) / 2) / math.sqrt(2 * math.pi)
+        there = 2 * self.tail * density + beyond  # E zeta^2 [|zeta| >= tail]
         return float((1 - share) * (1 - there) / (1 - beyond) + share * there / beyond)
 
     def training_spectrum(self, gamma: float, moment: str, share: float) -> Spectrum:

@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy import special
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
@@ -141,7 +141,7 @@ def _as_computed(
         return st.judge_equal(identity, [], 1.0, TOLERANCE, note=note)
     level = corrected_level(len(cases))
     found = [st.mean_interval(values, level) for values in cases.values()]
-    precise = 2 * stats.norm.ppf((1 + level) / 2) * np.array(errors) <= TOLERANCE
+    precise = 2 * special.ndtri((1 + level) / 2) * np.array(errors) <= TOLERANCE
     low, high = ([interval[place] for interval in found] for place in (1, 2))
     worst = worst_of(low, high, 1 - TOLERANCE, 1 + TOLERANCE, precise.tolist())
     note = f"at {list(cases)[worst]}, the worst of {len(cases)}"

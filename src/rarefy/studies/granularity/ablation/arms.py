@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scipy import stats
+from scipy import special
 
 from rarefy.core.errors import bad_value
 from rarefy.studies.granularity.experiment import GranularityExperiment
@@ -71,7 +71,7 @@ def rate_of(word: str) -> str:
 
 def awake_share(setting: GranularityExperiment) -> float:
     """Share of neurons that respond to a given feature at the start, P(g > c_b sqrt(log d))."""
-    return float(stats.norm.sf(setting.threshold * math.sqrt(math.log(setting.d))))
+    return float(special.ndtr(-setting.threshold * math.sqrt(math.log(setting.d))))
 
 
 def linear_readout(setting: GranularityExperiment) -> LinearReadout | None:
