@@ -73,6 +73,7 @@ def test_spawning_leaves_the_draws_it_came_from_alone() -> None:
     assert torch.equal(other.uniform("s", (9,)), Draws(CELLS[:3]).spawn("x").uniform("s", (9,)))
 
 
+@pytest.mark.slow
 def test_the_first_draw_of_a_hundred_thousand_neighbouring_cells_is_uniform() -> None:
     first = Draws(np.arange(100_000)).uniform("s", (2,)).numpy()
     assert stats.kstest(first[:, 0], "uniform").pvalue > LEAST_P

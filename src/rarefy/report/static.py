@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from PIL import Image
@@ -72,11 +74,16 @@ def draw_picture(picture: Picture) -> Figure:
 
 def as_svg(figure: Figure) -> bytes:
     """Vector graphics with letters as shapes: the same on a machine without our font."""
-    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
+    return _saved(FigureCanvasSVG(figure).print_svg, {"Date": None, "Creator": None})
 
 
 def as_png(figure: Figure, dpi: int = 150) -> bytes:
-    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
+    before = figure.dpi
+    figure.set_dpi(dpi)
+    try:
+        return _saved(FigureCanvasAgg(figure).print_png, {"Software": None})
+    finally:
+        figure.set_dpi(before)
 
 
 def as_small_webp(figure: Figure, panel: Lines | HeatMap, dpi: int = 100) -> bytes:
@@ -106,10 +113,12 @@ def _with_colours(image: Image.Image, colours: Sequence[int]) -> Image.Image:
     return Image.fromarray(few[nearest][place.reshape(pixels.shape[:2])].astype(np.uint8))
 
 
-def _saved(figure: Figure, **options: object) -> bytes:
+def _saved(write: Callable[..., object], metadata: dict[str, None]) -> bytes:
+    """``Figure.savefig`` gives the same bytes, and draws it twice: the layout is done while it is
+    drawn."""
     buffer = io.BytesIO()
     with matplotlib.rc_context(style.MATPLOTLIB):
-        figure.savefig(buffer, **options)  # type: ignore[arg-type]
+        write(buffer, metadata=metadata)
     return buffer.getvalue()
 
 

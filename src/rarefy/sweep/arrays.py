@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import zarr
+from zarr.core.sync import sync
 
 from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
 from rarefy.core.place import Place
@@ -144,22 +146,35 @@ class Arrays:
 
     def put(self, runs: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Write values of some runs, and wait until the disk (or the service) has them."""
-        files: set[Path] = set()
-        for name, values in columns.items():
-            array = self[name]
-            if runs[-1] - runs[0] + 1 == len(runs):
-                array[int(runs[0]) : int(runs[-1]) + 1] = values
-            else:
-                array.oindex[(runs,)] = values
-            if isinstance(self.path, Path):
-                files |= chunk_files(self.path, name, array, runs)
-        flush_all(files)
+        arrays = {name: self[name] for name in columns}
+        if runs[-1] - runs[0] + 1 == len(runs):  # all at once: a service is waited for once
+            place = slice(int(runs[0]), int(runs[-1]) + 1)
+            sync(_written(arrays.values(), place, columns.values()))
+        else:
+            for name, values in columns.items():
+                arrays[name].oindex[(runs,)] = values
+        if isinstance(self.path, Path):
+            files = (chunk_files(self.path, name, array, runs) for name, array in arrays.items())
+            flush_all(set().union(*files))
 
     def damage(self) -> list[Damage]:
         spec: Any = self._group.attrs["spec"]  # a kill can leave arrays longer than it says
         runs = self.grid.points * spec["parameters"]["seeds"]
         shapes = {name: self.shapes.get(name, ()) for name in self._layout}
         return find_damage(self.path, shapes, runs)
+
+
+async def _written(
+    arrays: Iterable[zarr.Array], place: slice, columns: Iterable[np.ndarray]
+) -> None:
+    writing = [
+        array.async_array.setitem(place, values)
+        for array, values in zip(arrays, columns, strict=True)
+    ]
+    # one that fails ends none of the others in the middle
+    failed = [one for one in await asyncio.gather(*writing, return_exceptions=True) if one]
+    if failed:
+        raise failed[0]
 
 
 def _kind(column: np.ndarray) -> Any:

@@ -19,6 +19,7 @@ from rarefy.pruning.update_rules import UPDATE_RULES
 # ------------------------------------------------------------------------------ what is chosen
 
 
+@pytest.mark.slow
 def test_selection_among_more_than_two_to_the_24_weights() -> None:
     """Trap: ``torch.quantile`` fails above 2^24 entries, and float32 cannot count them."""
     layers = {"a": Filters((4096, 4096)), "b": Filters((1, 8))}
