@@ -70,6 +70,7 @@ test: $(VENV)/.installed-dev
 	@$(PYTEST) --assert=plain || { echo "== once more those that failed"; $(PYTEST) --last-failed; exit 1; }
 
 test-whole: TIER = -m "not heavy"
+test-whole: export HYPOTHESIS_PROFILE = whole
 test-whole: test
 
 # ONLY="-k kills" runs some of them; what the others gave last stays.

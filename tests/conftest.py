@@ -24,9 +24,10 @@ import rarefy
 
 __all__ = ["memory", "s3", "s3_server"]  # fixtures
 
-# The same examples every time, so that a change is judged by what it does; ``make search`` looks
-# for new ones.
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+# The same examples every time, so that a change is judged by what it does (``make test-whole`` has
+# more of them); ``make search`` looks for new ones.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
+hypothesis.settings.register_profile("whole", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 

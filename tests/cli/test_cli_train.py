@@ -105,6 +105,7 @@ def _check_saved(nets: Path, described: Described) -> None:
         assert np.mean(kept) == pytest.approx(row["keep"], abs=0.05)
 
 
+@pytest.mark.slow
 def test_stopped_by_the_clock_the_same_command_goes_on(
     train: Train,
     here: Path,

@@ -93,6 +93,7 @@ def test_more_seeds_only_add_cells_and_a_saved_split_is_used_again(
     assert load_backbone(one)[1]["class_order"] == load_backbone(first)[1]["class_order"]
 
 
+@pytest.mark.slow
 def test_stopped_it_goes_on_to_the_same_rows(
     pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def test_rare_classes_first_and_a_sentence_last(
     assert told["baselines"]["always answering 'row 0'"]["balanced_accuracy"] == 25
 
 
+@pytest.mark.slow
 def test_a_network_that_has_learnt_nothing_is_told(train: Train, here: Path) -> None:
     """What a new user saw: the share of the largest class, twice, and not a word about it."""
     rare(here)

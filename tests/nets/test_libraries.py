@@ -175,6 +175,7 @@ def test_what_is_not_installed_is_one_line(
     assert not list(here.iterdir())
 
 
+@pytest.mark.slow
 def test_trained_saved_and_probed_without_naming_it_again(
     timm: Any, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ import torch
 from rarefy.core.errors import OutOfTime, RunError, UsageError
 from rarefy.measure.influence import mahalanobis, plan, state
 from rarefy.measure.influence.passes import ClassScores, score_classes
+from rarefy.measure.influence.rows import Rows
 
 CLASSES = 4
 ARRAYS = (
@@ -265,3 +266,26 @@ def test_the_memory_that_would_do_does():
         score(memory=999)
     enough = int(str(told.value).split(" would do")[0].split()[-1])
     assert score(memory=enough).memory <= enough
+
+
+@pytest.mark.parametrize("kind", ["u1", "i2", "f4", "f8", ">f8"])
+def test_rows_are_kept_as_given_and_scored_as_float64(kind, tmp_path):
+    """Both routes; a file is gone through by all classes together, memory by a few at a time."""
+    draws = np.random.default_rng(1)
+    labels = np.repeat(np.arange(7), [40, 6, 40, 40, 40, 40, 9])
+    rows = draws.integers(0, 200, (len(labels), 8)).astype(kind)
+    before = rows.copy()
+    expected = score_classes(rows.astype(np.float64), labels, 7)
+    found = score_classes(rows, labels, 7)
+    assert same(expected, found) and np.array_equal(rows, before)
+    assert set(found.routes) == {"gram", "covariance"}
+    np.save(tmp_path / "rows.npy", rows)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert Rows(mapped[3:], labels[3:], 7).mapped and not Rows(rows, labels, 7).mapped
+    for name in ("influence", "distance", "norm"):
+        read = getattr(score_classes(mapped, labels, 7), name)
+        np.testing.assert_allclose(read, getattr(found, name), rtol=1e-10)
+    counts = np.bincount(labels)
+    steps = [plan.make_plan(counts, 8, 8, 10**9, cores=1, mapped=m).steps for m in (False, True)]
+    groups = [[len(s.labels) for s in some if hasattr(s, "labels")] for some in steps]
+    assert groups == [[2, 2, 1], [5]]

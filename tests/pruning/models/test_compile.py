@@ -93,7 +93,7 @@ WAYS = {
 }
 
 
-@pytest.mark.quick("masked", "project")
+@pytest.mark.quick("project")
 @pytest.mark.parametrize("way", WAYS)
 def test_one_graph_for_all_masks_and_the_same_weights_as_eager(way: str) -> None:
     model, optimizer, pruner = made(**WAYS[way])

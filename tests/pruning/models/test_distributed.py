@@ -11,9 +11,12 @@ import torch.distributed as dist
 from torch.multiprocessing import start_processes
 from two_processes import UPDATES, WAYS, train, worker
 
-pytestmark = pytest.mark.skipif(
-    not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo"
+    ),
+]
 Results = list[dict[str, dict[str, Any]]]
 
 

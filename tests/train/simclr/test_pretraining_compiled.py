@@ -77,7 +77,7 @@ def test_masks_act_in_a_training_compiled_for_real() -> None:
     assert apart > 100 * CLOSE["atol"]  # the masks act
 
 
-@pytest.mark.quick("pruned:0.5", "branches:0.3+dropout")
+@pytest.mark.quick("branches:0.3+dropout")
 @pytest.mark.parametrize(
     "method",
     [

@@ -1,7 +1,7 @@
 """The Gram route: one class at a time by the inner products of its rows, for classes of n < 2 d.
 
-About n^2 d FLOPs. The class stays in memory (8 n d bytes) where there is room, else its rows are
-read again for each strip of tiles."""
+About n^2 d FLOPs. The class stays in memory, in its own type, where there is room (n d bytes for
+pixels); else its rows are read again for each strip of tiles."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ from rarefy.measure.influence.work import Work, strips_share
 
 
 class _Centred:
-    """The rows of one class minus their mean; kept, or read anew each time."""
+    """The rows of one class minus their mean. Kept as they were given and made float64 when they
+    are needed; centred for good if they are float64 already; or read anew each time."""
 
     def __init__(self, work: Work, step: GramStep, pool: CorePool) -> None:
         self._work, self.indices = work, work.rows.of_class(step.label)
-        count, width = len(self.indices), work.rows.width
+        count = len(self.indices)
         self._pivot = work.rows.take(self.indices[:1], work.device)[0]
         self._offset = torch.zeros_like(self._pivot)
         self.norms = self._pivot.new_empty(count)
-        self._kept = self._pivot.new_empty(count, width) if step.kept else None
+        self._kept = work.rows.raw(self.indices, work.device) if step.kept else None
+        self._centred = self._kept is not None and self._kept.dtype == torch.float64
 
         def read(first: int) -> Tensor:
-            here = slice(first, first + work.plan.segment)
-            taken = work.rows.take(self.indices[here], work.device)
-            self.norms[here] = torch.linalg.vector_norm(taken, dim=1)
-            taken.sub_(self._pivot)
-            if self._kept is not None:
-                self._kept[here] = taken
-            return taken.sum(dim=0)
+            last = min(first + work.plan.segment, count)
+            taken = self._taken(first, last)
+            self.norms[first:last] = torch.linalg.vector_norm(taken, dim=1)
+            return taken.sub_(self._pivot).sum(dim=0)
 
         for part in pool.map(read, self.starts(work.plan.segment)):
             self._offset += part / count
         if not bool(torch.isfinite(self._offset).all()):
             work.rows.complain_of_nonfinite()
-        if self._kept is not None:
+        if self._kept is not None and self._centred:
             self._kept.sub_(self._offset)
 
     def __len__(self) -> int:
@@ -54,10 +53,14 @@ class _Centred:
         return self._pivot + self._offset
 
     def load(self, first: int, last: int) -> Tensor:
-        if self._kept is not None:
-            return self._kept[first:last]
-        taken = self._work.rows.take(self.indices[first:last], self._work.device)
-        return taken.sub_(self._pivot).sub_(self._offset)
+        taken = self._taken(first, last)
+        return taken if self._centred else taken.sub_(self._pivot).sub_(self._offset)
+
+    def _taken(self, first: int, last: int) -> Tensor:
+        """Float64: of rows that are kept so a view, else new."""
+        if self._kept is None:
+            return self._work.rows.take(self.indices[first:last], self._work.device)
+        return self._kept[first:last].to(torch.float64)
 
 
 def score_class(work: Work, step: GramStep, pool: CorePool) -> None:

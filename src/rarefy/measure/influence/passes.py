@@ -34,7 +34,7 @@ from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.work import Work
 
 SCORES = ("influence", "own", "shared", "shrinking", "distance", "mahalanobis", "norm")
-VERSION = 1
+VERSION = 2
 """Raise it when a state folder of before must not be gone on with."""
 
 
@@ -100,7 +100,7 @@ def score_classes(
     rows = Rows(features, labels, classes)
     where = torch.device(device)
     itemsize = rows.features.dtype.itemsize
-    plan = make_plan(rows.counts, rows.width, itemsize, memory, chunk, cores(where))
+    plan = make_plan(rows.counts, rows.width, itemsize, memory, chunk, cores(where), rows.mapped)
     about = {
         "version": VERSION,
         "samples": len(rows),

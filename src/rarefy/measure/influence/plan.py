@@ -18,6 +18,9 @@ _SEGMENT_VALUES = 1 << 19
 """Of the rows of a class that are worked on at a time, which then stay in the cache."""
 _WINDOW_BYTES = 1 << 29
 """Of the features that are gone through before the next window: they stay in the page cache."""
+CLASSES_PER_CORE = 2
+"""By their scatter matrices, of features in memory. Cores that are done with a small class then
+have another."""
 RESULTS = 9
 """Numbers that are kept for each sample: q, r, norm, Mahalanobis, the four terms, its place."""
 
@@ -94,18 +97,21 @@ def make_plan(
     memory: int,
     chunk: int | None = None,
     cores: int = 1,
+    mapped: bool = False,
 ) -> Plan:
     """``chunk``: rows of a class at a time (and of a tile), None: what is fast. ``cores``: pieces
-    of work that are done at once."""
+    of work that are done at once. ``mapped``: every group of classes reads the whole file, so there
+    shall be few of them; in memory each finds its own rows, and few classes at a time will do."""
     if chunk is not None and chunk < 1:
         raise bad_value("chunk", chunk, "must be at least 1")
     if memory < 1:
         raise bad_value("memory", memory, "must be at least 1")
 
     def try_with(memory: int) -> Plan:
-        plan = _plan(counts, width, itemsize, memory, chunk, cores)
+        together = len(counts) if mapped else CLASSES_PER_CORE * cores
+        plan = _plan(counts, width, itemsize, memory, chunk, cores, together)
         while plan.memory > memory and plan.segment > 1:  # what is fast does not fit
-            plan = _plan(counts, width, itemsize, memory, chunk, cores, plan.segment // 2)
+            plan = _plan(counts, width, itemsize, memory, chunk, cores, together, plan.segment // 2)
         return plan
 
     plan = try_with(memory)
@@ -125,6 +131,7 @@ def _plan(
     memory: int,
     chunk: int | None,
     cores: int,
+    together: int,
     most: int = 8192,
 ) -> Plan:
     """What would be done; its memory may be more than there is. ``most``: rows of a segment."""
@@ -149,10 +156,10 @@ def _plan(
         if count == 0:
             continue
         if count < 2 * width or per_class > free:
-            step, used = _gram_step(label, count, width, inside, free, chunk, cores)
+            step, used = _gram_step(label, count, width, inside, itemsize, free, chunk, cores)
             grams.append(step)
             peak = max(peak, used)
-        elif (len(group) + 1) * per_class > free:
+        elif len(group) == together or (len(group) + 1) * per_class > free:
             groups.append(_covariance_step(group, counts, segment, width * itemsize))
             group = [label]
         else:
@@ -181,12 +188,21 @@ def _covariance_step(
 
 
 def _gram_step(
-    label: int, count: int, width: int, inside: int, free: int, chunk: int | None, cores: int
+    label: int,
+    count: int,
+    width: int,
+    inside: int,
+    itemsize: int,
+    free: int,
+    chunk: int | None,
+    cores: int,
 ) -> tuple[GramStep, int]:
     """The step and its bytes. q and r, the class's spread for the Mahalanobis distance, rows."""
     base = FLOAT * (4 * count + inside**2 + (inside < width) * count * inside)
     tile = min(chunk or _TILE, count)
-    used = base + FLOAT * (count * width + 2 * cores * tile**2)
+    used = base + itemsize * count * width + FLOAT * 2 * cores * tile**2
+    if itemsize < FLOAT:
+        used += FLOAT * (cores + 1) * tile * width
     if used <= free:
         return GramStep(label, tile, kept=True), used
     # cores + 1 tiles of rows and the tiles of products: a t^2 + b t within what is left

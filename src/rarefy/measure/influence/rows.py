@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 from typing import Any, Never
 
 import numpy as np
@@ -74,14 +75,25 @@ class Rows:
         ends = np.searchsorted(mine, [first, len(self) if last is None else last])
         return mine[ends[0] : ends[1]]
 
-    def take(self, indices: NDArray[np.int64], device: torch.device | str = "cpu") -> Tensor:
-        """Some rows as a new float64 tensor on a device."""
+    @property
+    def mapped(self) -> bool:
+        """Whether they lie in a file that is read as it is needed."""
+        under: Any = self.features
+        while isinstance(under, np.ndarray):
+            under = under.base
+        return isinstance(under, mmap.mmap)
+
+    def raw(self, indices: NDArray[np.int64], device: torch.device | str = "cpu") -> Tensor:
+        """Some rows as a new tensor on a device, of their own type where torch knows it: an eighth
+        of the bytes for pixels."""
         picked = self.features[indices]
         if picked.dtype.str not in _KNOWN_TO_TORCH:
             picked = picked.astype(np.float64)
-        # moved before it is widened: an eighth of the bytes for pixels
-        moved = torch.from_numpy(picked).to(device)
-        return moved.to(torch.float64)
+        return torch.from_numpy(picked).to(device)
+
+    def take(self, indices: NDArray[np.int64], device: torch.device | str = "cpu") -> Tensor:
+        """Some rows as a new float64 tensor on a device."""
+        return self.raw(indices, device).to(torch.float64)
 
     def complain_of_nonfinite(self) -> Never:
         """Look at every row (only after something went wrong) and say which are not finite."""
