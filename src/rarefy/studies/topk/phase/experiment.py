@@ -43,7 +43,7 @@ class PhaseExperiment(SignalNoiseExperiment):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "seeds": 2, "sigma": (0.2, 1.0), "keep": (2, 10, 40)},
         "quick": {"seeds": 2, "reading": ("revive", "fixed"), "sigma": (0.25, 0.5, 1.0)}
-        | {"keep": (2, 8, 25, 60, 100, 150, 200), "steps": 700, "test_samples": 2000},
+        | {"keep": (2, 25, 60, 100, 200), "steps": 700, "test_samples": 2000},
         "paper": {},
         # what the paper leaves open, each with the rest as it is
         "every50": {"seeds": 10, "reading": ("revive",), "every": 50},
