@@ -168,7 +168,7 @@ async def _written(
     arrays: Iterable[zarr.Array], place: slice, columns: Iterable[np.ndarray]
 ) -> None:
     writing = [
-        array.async_array.setitem(place, values)
+        array._async_array.setitem(place, values)  # (with a public name in later versions)
         for array, values in zip(arrays, columns, strict=True)
     ]
     # one that fails ends none of the others in the middle
