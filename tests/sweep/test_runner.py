@@ -248,7 +248,7 @@ def test_compilation_is_chosen_by_the_work_and_kept(
         }
 
     monkeypatch.setattr(Toy, "simulate", look)
-    monkeypatch.setitem(choices.COMPILE_FROM_RUN_STEPS, "cpu", 4 * 60)
+    monkeypatch.setattr(Toy, "compile_from", 4 * 60)
     with pytest.raises(Interrupted):
         toy(tmp_path / "large", seeds=10)
     toy(tmp_path / "large", seeds=10)  # less is left than compiling pays for, but bits count more

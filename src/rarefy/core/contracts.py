@@ -146,8 +146,8 @@ class Experiment(ABC):
     one_at_a_time: ClassVar[bool] = False
     """A cell is a whole training of a real network: it has the device for itself, unless several
     processes are asked for."""
-    built_quickly: ClassVar[bool] = False
-    """What is compiled on a CPU are small C++ files, built in a second."""
+    compile_from: ClassVar[int] = 20_000
+    """Runs times steps from which compiling saves more than it takes, on a CPU."""
 
     seeds: Count = 100
     """repeats of each grid point"""

@@ -24,10 +24,8 @@ from rarefy.sweep.workers import MEMORY_SHARE, threads_at_once
 BATCH_CPU = 32
 """Stays in cache, and little is lost when the run is killed."""
 BATCH_CUDA = 4096
-COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
-"""Below this, compiling takes longer than it saves."""
-BUILD_FROM_RUN_STEPS = 500
-"""The same where that takes a second."""
+COMPILE_FROM_CUDA = 100_000
+"""Runs times steps below which compiling takes longer than it saves."""
 
 Compiled = bool | Literal["auto"]
 
@@ -82,8 +80,8 @@ def choose(
     wanted = chosen.get("compiled") if compiled == "auto" else compiled
     if wanted is None:
         steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
-        quickly = device.type == "cpu" and store.study.built_quickly
-        wanted = steps >= (BUILD_FROM_RUN_STEPS if quickly else COMPILE_FROM_RUN_STEPS[device.type])
+        on_cpu = device.type == "cpu"
+        wanted = steps >= (store.study.compile_from if on_cpu else COMPILE_FROM_CUDA)
     forced = os.environ.get("RAREFY_COMPILE")
     if forced in ("0", "1"):
         wanted = forced == "1"
