@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from concurrent.futures import Future
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -35,3 +36,25 @@ def test_the_reports_server_starts_with_ctrl_c_held_back(
     monkeypatch.setattr(showing.multiprocessing, "set_forkserver_preload", lambda names: None)
     showing._start_server([str(tmp_path)])
     assert seen == started
+
+
+def test_all_that_a_result_needs_is_imported_before_any_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread reads results, and would import beside the first one."""
+
+    class Pool:
+        def __init__(self, *about: object, **more: object) -> None:
+            pass
+
+        def submit(self, *work: object) -> Future[int]:
+            done: Future[int] = Future()
+            done.set_result(int("rarefy.report.page" in sys.modules))
+            return done
+
+        def shutdown(self, cancel_futures: bool) -> None: ...
+
+    monkeypatch.setattr(showing, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("rarefy.core.provenance.usable_cores", lambda: 2)
+    monkeypatch.delitem(sys.modules, "rarefy.report.page", raising=False)
+    assert list(showing._judged_and_drawn([Path("a.json")] * 20)) == [1] * 20

@@ -107,15 +107,17 @@ def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
     if jobs < 2:
         yield from (_judge_and_draw(path, len(paths)) for path in paths)
         return
+    # before the first result comes: a thread of the pool reads it, and two threads that import
+    # modules that import each other may see half of one (the server is importing too, meanwhile)
+    import rarefy.report.page
+    import rarefy.studies.api  # noqa: F401
+
     method = "forkserver" if _HAS_SERVER else "spawn"
     fresh = multiprocessing.get_context(method)
     pool = ProcessPoolExecutor(jobs, fresh, initializer=_prepare_process)
     try:
         with ctrl_c_waits():
             futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in paths]
-        import rarefy.report.page
-        import rarefy.studies.api  # noqa: F401  (while they are at work)
-
         yield from (future.result() for future in futures)
     finally:
         pool.shutdown(cancel_futures=True)
