@@ -149,10 +149,10 @@ def _limits() -> list[str]:
     noise = record("contrast-cpu")["core_seconds_per_run_step_of_parts"]["noise, eager"]
     step = record("contrast-cpu")["median"]["core"][PLAIN]
     return [
-        """**`make demo` and `make test`** depend on the day: the plain TopK loop, one thread, took
-            2.28 ms per step on 2026-11-15 and 3.86 ms when these two were measured. Of the tests'
-            time about 50 s are imports and collection; the rest is thousands of tests of less than
-            a second, and every study once at its smallest size.""",
+        """**`make test`** depends on the day: the plain TopK loop, one thread, took 2.28 ms per
+            step on 2026-11-15 and 3.86 ms on 2026-11-18. Of its time about 30 s are imports and
+            collection; the rest is thousands of tests of less than a second, and every study once
+            at its smallest size. A third worker on the two cores gains nothing.""",
         f"""**Any dimension:** the product with the Gram matrix alone is
             {dual["wall"]["product alone"]:.1f} times the plain loop
             ({dual["core"]["product alone"]:.1f} per core), so a whole step stays below that.""",
