@@ -44,8 +44,7 @@ def test_all_that_a_result_needs_is_imported_before_any_is_asked_for(
     """A thread reads results, and would import beside the first one."""
 
     class Pool:
-        def __init__(self, *about: object, **more: object) -> None:
-            pass
+        def __init__(self, *about: object, **more: object) -> None: ...
 
         def submit(self, *work: object) -> Future[int]:
             done: Future[int] = Future()

@@ -1,21 +1,16 @@
-"""``rarefy explore`` through its real entry point: by HTTP, and in a real browser."""
+"""``rarefy explore`` through its real entry point, by HTTP."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import http.client
 import json
 import re
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -23,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 import pytest
 import xarray as xr
-from browser import Tab, browser, needs_browser
+from explored import ask, save_pages, serving
 from toy_study import Toy, only
 from toy_training import ToyTraining
 
@@ -37,48 +32,6 @@ from rarefy.report.explore.sources import ALL, Source, quartiles
 from rarefy.studies.api import read_results
 
 RESULTS = Path(__file__).parents[2] / "results"
-
-
-@contextmanager
-def serving(environment: dict[str, str], folder: Path, *arguments: str) -> Iterator[str]:
-    """The address of a served page; Ctrl-C must end it, in order."""
-    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "rarefy", "explore", "toy", *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), process.communicate()[1]
-        yield address
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0 and "Traceback" not in said, said
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ask(address: str, what: str = "", method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    """The answer to ``what``, an address below that of the page or, with a slash, of the server."""
-    page = urlsplit(address)
-    connection = http.client.HTTPConnection(page.hostname or "", page.port, timeout=60)
-    try:
-        connection.request(method, what if what[:1] == "/" else page.path + what, headers=headers)
-        answer = connection.getresponse()
-        assert answer.getheader("Referrer-Policy") == "no-referrer"
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 def at(source: str, **stops: int) -> str:
@@ -337,103 +290,7 @@ def test_titles_are_only_text() -> None:
     assert "<script>alert" not in page and "<b>" not in page
 
 
-# In a browser
-
-WATCH = """
-window.heard = [];
-addEventListener("error", event => heard.push(String(event.message)));
-addEventListener("unhandledrejection", event => heard.push(String(event.reason)));
-addEventListener("securitypolicyviolation", event => heard.push(event.blockedURI));
-console.error = (...words) => heard.push(words.join(" "));
-"""
-LABELS = "[...document.querySelectorAll('.legendtext')].map(one => one.textContent).join()"
-HEIGHT = "JSON.stringify(document.querySelector('.js-plotly-plot').data[0].y)"
-
-
-def go(tab: Tab, address: str, width: int = 1400) -> None:
-    tab.size(width, 900)
-    tab.ask("Page.navigate", url=address)
-    tab.wait("document.documentElement?.dataset.ready === 'yes'")
-
-
-def move(tab: Tab, slider: str, key: str, shown: str) -> None:
-    """A real key on a slider; then until the address says that it was heard."""
-    tab.run(f"document.querySelector('input[data-name={slider}]').focus()")
-    tab.press(key)
-    tab.wait(f"location.search.includes({shown!r})")
-
-
-@needs_browser
-def test_sliders_move_the_figure_served_and_saved(
-    toy_environment: dict[str, str], tmp_path: Path
-) -> None:
-    ready = "document.getElementById('computing').hidden && !!document.querySelector('.legendtext')"
-    with browser(tmp_path) as tab:
-        tab.ask("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        with serving(toy_environment, tmp_path) as address:
-            go(tab, address)
-            assert tab.run(LABELS) == "drift 0"  # nothing is stored: one line was computed
-            move(tab, "drift", "ArrowRight", "a.drift=0.5")
-            tab.wait(f"{ready} && {LABELS} === 'drift 0.5'")
-            link = tab.run("location.href")
-            go(tab, link, 390)  # the link keeps where the sliders stand
-            assert tab.run(LABELS) == "drift 0.5"
-            assert tab.run("document.documentElement.scrollWidth") <= 390
-            chart = re.sub("view=[^&]*", "view=chart", link)
-            go(tab, chart + "&output=end&x=sigma")
-            before = tab.run(HEIGHT)
-            move(tab, "drift", "ArrowRight", "a.drift=1")
-            tab.wait(f"{HEIGHT} !== {json.dumps(before)}")
-            page = tmp_path / "saved.html"
-            page.write_bytes(ask(address, "save")[1])
-            assert tab.run("heard") == [] and not tab.errors
-
-        tab.ask("Network.enable")
-        tab.ask("Network.emulateNetworkConditions", offline=True, latency=0,
-                downloadThroughput=0, uploadThroughput=0)  # fmt: skip
-        for width in (1400, 390):
-            go(
-                tab,
-                f"{page.as_uri()}?source=quick&view=chart&output=end&x=sigma&a.drift=0.5",
-                width,
-            )
-            before = tab.run(HEIGHT)
-            move(tab, "drift", "ArrowRight", "a.drift=1")
-            tab.wait(f"{HEIGHT} !== {json.dumps(before)}")
-            assert tab.run("document.documentElement.scrollWidth") <= width
-        go(tab, f"{page.as_uri()}?source=quick&view=walk&a.drift=0.5")
-        assert tab.run(LABELS) == "drift 0.5"  # it had been looked at
-        move(tab, "sigma", "ArrowRight", "a.sigma")
-        tab.wait("document.getElementById('status').textContent.includes('were not saved')")
-        assert tab.run("performance.getEntriesByType('resource').length") == 0
-        assert tab.run("heard") == [] and not tab.errors
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a page of results and one of a store."""
-    folder = tmp_path_factory.mktemp("explored")
-    with pytest.MonkeyPatch.context() as patch:
-        only(patch, Toy)
-        patch.chdir(folder)
-        assert cli.main(["run", "toy", "--scale", "tiny", "--results", "results"]) == 0
-        assert cli.main(["explore", "toy", "--save", "page.html"]) == 0
-        assert cli.main(["explore", "toy", "runs/toy-tiny", "--save", "store.html"]) == 0
-    return folder
-
-
-def test_the_verb_saves_a_page_of_what_is_stored(saved: Path) -> None:
-    for name in ("page.html", "store.html"):
-        text = (saved / name).read_text("utf-8")
+def test_the_verb_saves_a_page_of_what_is_stored(tmp_path: Path) -> None:
+    for page in save_pages(tmp_path):
+        text = page.read_text("utf-8")
         assert "A random walk with drift" in text and "https://" not in text.replace("w3.org", "")
-
-
-@needs_browser
-def test_sliders_of_a_saved_page_move(saved: Path, tmp_path: Path) -> None:
-    with browser(tmp_path) as tab:
-        for name in ("page.html", "store.html"):
-            go(tab, (saved / name).as_uri())
-            assert tab.run(LABELS) == "drift 0,drift 0.5,drift 1"
-            move(tab, "drift", "ArrowRight", "a.drift=0")
-            tab.wait(f"{LABELS} === 'drift 0'")
-        assert not tab.errors

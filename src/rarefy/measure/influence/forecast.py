@@ -88,13 +88,15 @@ def forecast_scores(
     width: int,
     *,
     itemsize: int = 4,
+    mapped: bool = False,
     memory: int = MEMORY,
     device: torch.device | str = "cpu",
     rates: Rates | None = None,
 ) -> Forecast:
-    """Of ``score_classes`` for classes of these sizes; ``itemsize``: bytes of a feature."""
+    """Of ``score_classes`` for classes of these sizes; ``itemsize``: bytes of a feature,
+    ``mapped``: they lie in a file."""
     counts = np.asarray(counts, dtype=np.int64)
-    plan = make_plan(counts, width, itemsize, memory, None, cores(torch.device(device)))
+    plan = make_plan(counts, width, itemsize, memory, None, cores(torch.device(device)), mapped)
     flops = sum(plan.flops(step, counts, width) for step in plan.steps)
     rows = 0
     for step in plan.steps:

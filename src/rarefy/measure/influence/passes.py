@@ -29,7 +29,7 @@ from rarefy.measure.influence.leave_one_out import (
 )
 from rarefy.measure.influence.mahalanobis import leading_directions
 from rarefy.measure.influence.plan import CovarianceStep, GramStep, make_plan
-from rarefy.measure.influence.rows import MEMORY, Rows
+from rarefy.measure.influence.rows import MEMORY, Rows, is_mapped
 from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.work import Work
 
@@ -100,7 +100,8 @@ def score_classes(
     rows = Rows(features, labels, classes)
     where = torch.device(device)
     itemsize = rows.features.dtype.itemsize
-    plan = make_plan(rows.counts, rows.width, itemsize, memory, chunk, cores(where), rows.mapped)
+    mapped = is_mapped(rows.features)
+    plan = make_plan(rows.counts, rows.width, itemsize, memory, chunk, cores(where), mapped)
     about = {
         "version": VERSION,
         "samples": len(rows),

@@ -30,6 +30,14 @@ TOO_LARGE = (
 )
 
 
+def is_mapped(features: NDArray[Any]) -> bool:
+    """Whether they lie in a file that is read as it is needed."""
+    under: Any = features
+    while isinstance(under, np.ndarray):
+        under = under.base
+    return isinstance(under, mmap.mmap)
+
+
 class Rows:
     """(n, d) features of any real type (an array or a memory map, never copied whole) and labels
     0 .. classes - 1, of which some may have no row."""
@@ -74,14 +82,6 @@ class Rows:
             return mine
         ends = np.searchsorted(mine, [first, len(self) if last is None else last])
         return mine[ends[0] : ends[1]]
-
-    @property
-    def mapped(self) -> bool:
-        """Whether they lie in a file that is read as it is needed."""
-        under: Any = self.features
-        while isinstance(under, np.ndarray):
-            under = under.base
-        return isinstance(under, mmap.mmap)
 
     def raw(self, indices: NDArray[np.int64], device: torch.device | str = "cpu") -> Tensor:
         """Some rows as a new tensor on a device, of their own type where torch knows it: an eighth

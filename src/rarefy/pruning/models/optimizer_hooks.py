@@ -22,6 +22,10 @@ from rarefy.pruning.models.step_guard import StepGuard
 from rarefy.pruning.models.trajectory import Trajectory, tally
 from rarefy.pruning.models.wrappers import watch_for_wrapping
 
+WORKS = ("choose", "choose and count", "restore", "collect", "apply")
+"""What is recorded: new masks, without and with what they change; dense weights back, what became
+of them, masks in force."""
+
 
 class LoadHook:
     """Tells a pruner that its model is going to be loaded, or was. A copy of the model, or a
@@ -69,9 +73,8 @@ class OptimizerHooks:
     """Updates that have begun and not ended: two, where a step calls that of its parent class."""
     _loading: dict[str, Tensor]
     """Weights before ``model.load_state_dict``."""
-    _recorded: dict[bool | str, Recorded]
-    """The choice of masks, with (True) and without counting what it changed; and what is done at
-    every update."""
+    _recorded: dict[str, Recorded]
+    """By what is done (``WORKS``)."""
     _links: list[Link]
     _guard: StepGuard
     _hooks: list[Any]
@@ -240,7 +243,7 @@ class OptimizerHooks:
             if first or remembering or self.rule.neurons or not self.rule.repeats:
                 counts = self._choose(wanted, first, remembering)
             else:
-                counts = self._recorded[wanted](
+                counts = self._recorded["choose and count" if wanted else "choose"](
                     foreach_ops.chosen_tensors(list(self.pruned.values())),
                     lambda: self._choose(wanted),
                 )

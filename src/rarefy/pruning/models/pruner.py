@@ -31,7 +31,7 @@ from rarefy.pruning.models.branches import (
     without_activation_masks,
 )
 from rarefy.pruning.models.copies import plain_copy, with_weights
-from rarefy.pruning.models.optimizer_hooks import OptimizerHooks
+from rarefy.pruning.models.optimizer_hooks import WORKS, OptimizerHooks
 from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
 from rarefy.pruning.models.pruned_parameter import PrunedParameter, biases
 from rarefy.pruning.models.recording import Recorded
@@ -152,8 +152,7 @@ class Pruner(OptimizerHooks):
         """Updates of the optimiser so far."""
         self._ended, self.evaluating, self._running = "", False, False
         self._updating, self._loading, self.wrapped = 0, {}, None
-        works = (False, True, "restore", "collect", "apply")
-        self._recorded, self._links = {work: Recorded() for work in works}, []
+        self._recorded, self._links = {work: Recorded() for work in WORKS}, []
         self.neuron_masks = (
             activation_masks(model, self.pruned, activations, update) if activations else []
         )

@@ -16,6 +16,7 @@ from rarefy.measure.influence.forecast import (
     forecast_neighbours,
     forecast_scores,
 )
+from rarefy.measure.influence.rows import is_mapped
 from rarefy.tools.influence import class_probabilities as check
 from rarefy.tools.influence.edges import EDGES
 from rarefy.tools.influence.label_check import why_unchecked
@@ -41,11 +42,15 @@ def forecast(samples: Samples, settings: ScoreSettings, from_seconds: float = 0.
     checked = _check_flops(samples) if settings.check_labels and not why_unchecked(samples) else 0.0
 
     def both(rates: Rates | None) -> tuple[Forecast, Forecast]:
-        size = samples.features.dtype.itemsize
-        memory = settings.memory
         return (
             forecast_scores(
-                samples.counts, width, itemsize=size, memory=memory, device=device, rates=rates
+                samples.counts,
+                width,
+                itemsize=samples.features.dtype.itemsize,
+                mapped=is_mapped(samples.features),
+                memory=settings.memory,
+                device=device,
+                rates=rates,
             ),
             forecast_neighbours(count, asked, width, dimensions=WIDTH, rates=rates),
         )
