@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from rarefy.core.threads import SMALL, threads_for
+from rarefy.core import threads
+from rarefy.core.threads import SMALL, limited, threads_for
 from rarefy.measure.representation.probe_problem import ProbeProblem
 
 CPU = torch.device("cpu")
@@ -50,3 +54,16 @@ def test_a_small_probe_uses_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ProbeProblem(rows, labels, 3)
     problem.solve(0.1, torch.zeros(3, 4), torch.zeros(3), 1e-3, 20)
     assert seen and set(seen) == {1} and torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_libraries_are_looked_for_again_only_after_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    with limited(1):
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
+    assert torch.get_num_threads() == 2
+    found = threads._pools(len(sys.modules))
+    with limited(1):
+        assert threads._pools(len(sys.modules)) is found
+    monkeypatch.setitem(sys.modules, "just_imported", ModuleType("just_imported"))
+    with limited(1):
+        assert threads._pools(len(sys.modules)) is not found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
 
 import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 SMALL = 1 << 22
 """Multiply-adds of one product below which a second thread saves a fifth at best, and costs many
@@ -40,6 +43,17 @@ def in_parts(work: Callable[[slice], None], runs: int, most: int) -> None:
         list(pool.map(work, map(slice, ends, ends[1:])))
 
 
+def limited(threads: int, user_api: str | None = None) -> Any:
+    """So many threads of BLAS and OpenMP; a context, or ``restore_original_limits`` ends it."""
+    return _pools(len(sys.modules)).limit(limits=threads, user_api=user_api)
+
+
+@lru_cache(maxsize=1)
+def _pools(modules: int) -> Any:
+    """Looked for again, among all libraries of the process, only when something was imported."""
+    return ThreadpoolController()
+
+
 @contextlib.contextmanager
 def exactly(threads: int) -> Iterator[None]:
     """So many threads inside an operation, torch's and BLAS's: another number adds up sums in
@@ -47,7 +61,7 @@ def exactly(threads: int) -> Iterator[None]:
     import scipy.linalg  # noqa: F401  (its BLAS must be there to be limited)
 
     before = torch.get_num_threads()
-    with threadpool_limits(threads):
+    with limited(threads):
         torch.set_num_threads(threads)
         try:
             yield

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from rarefy.core.threads import limited
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,7 +37,7 @@ class CorePool:
 
     def __enter__(self) -> Self:
         if self.size > 1:
-            self._limits = threadpool_limits(self._threads, user_api="blas")
+            self._limits = limited(self._threads, user_api="blas")
             self._before = torch.get_num_threads()
             torch.set_num_threads(self._threads)  # here as in the others: the same arithmetic
             self._pool = ThreadPoolExecutor(

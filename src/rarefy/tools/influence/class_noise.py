@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.rng import Draws
+from rarefy.core.threads import limited
 from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
 from rarefy.measure.influence.mahalanobis import leading_directions
 from rarefy.measure.influence.rows import Rows
@@ -141,11 +142,10 @@ def spread_out(
     """t-SNE of some samples, (row, 2) (003 Fig. 1): from their leading principal components."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     pixels = samples.features[rows].astype(np.float64) * samples.scale
     # with several threads sums are added up in any order, and the map magnifies the last digit
-    with threadpool_limits(limits=1):
+    with limited(1):
         kept = PCA(min(components, *pixels.shape), svd_solver="full").fit_transform(pixels)
         made = TSNE(init="pca", max_iter=steps, random_state=0, n_jobs=1).fit_transform(kept)
     return np.asarray(made, dtype=np.float64)

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import OutOfTime
+from rarefy.core.threads import limited
 from rarefy.measure.influence.neighbours import make_space, reference_rows
 from rarefy.measure.influence.rows import Rows
 from rarefy.tools.influence.edges import edges_of
@@ -149,7 +150,6 @@ def _probabilities(
     model: Any, known: Numbers, labels: NDArray[np.int64], told: Numbers, classes: int
 ) -> NDArray[np.float64]:
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     found = np.zeros((len(told), classes))
     present = np.unique(labels)
@@ -157,7 +157,7 @@ def _probabilities(
         found[:, present] = 1.0
         return found
     # threads for matrices this small wait for each other: 30 times slower on a busy machine
-    with warnings.catch_warnings(), threadpool_limits(limits=1):
+    with warnings.catch_warnings(), limited(1):
         # its regularised optimum is near long before the last digit settles
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(known, labels)
