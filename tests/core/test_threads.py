@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from rarefy.core import threads
 from rarefy.core.threads import SMALL, limited, threads_for

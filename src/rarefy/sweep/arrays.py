@@ -37,6 +37,8 @@ COORDINATE_RUNS = 4096
 """Coordinates are written once and can be made again: few files, however many cells."""
 CHUNK_BYTES = 64_000_000
 """A chunk is put together in memory: large outputs get fewer runs a chunk."""
+WHOLE: Any = {"write_empty_chunks": True}
+"""A chunk that is all NaN is a file too, or it could not be told from a lost one."""
 LARGE_CHUNK_BYTES = 4_000_000
 """Of a chunk with more runs than that: a small batch writes all of it again."""
 
@@ -89,8 +91,7 @@ class Arrays:
     def __getitem__(self, name: str) -> zarr.Array:
         """An array, opened once: every opening reads and parses a file."""
         if name not in self._opened:
-            # a chunk that is all NaN is a file too, or it could not be told from a lost one
-            with zarr.config.set({"array.write_empty_chunks": True}):
+            with zarr.config.set({f"array.{key}": value for key, value in WHOLE.items()}):
                 array = self._group[name]
             assert isinstance(array, zarr.Array)
             self._opened[name] = array
@@ -117,7 +118,7 @@ class Arrays:
                 runs = CHUNK_RUNS
         while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
             runs //= 2
-        self._group.create_array(
+        self._opened[name] = self._group.create_array(
             name,
             shape=shape,
             chunks=(runs, *shape[1:]),
@@ -125,6 +126,7 @@ class Arrays:
             fill_value=empty,
             compressors=CODECS,
             dimension_names=("run", *dims),
+            config=WHOLE,
         )
         if isinstance(self.path, Path):
             (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
@@ -141,8 +143,8 @@ class Arrays:
         self.write_coordinates()
 
     def write_coordinates(self) -> None:
-        for name, column in self.coordinates.items():
-            self[name][: len(column)] = column
+        arrays = [self[name] for name in self.coordinates]
+        sync(_written(arrays, slice(0, len(self.grid)), self.coordinates.values()))
 
     def put(self, runs: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Write values of some runs, and wait until the disk (or the service) has them."""

@@ -8,9 +8,11 @@ header. What is said here needs no study: a store can be checked where its study
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import google_crc32c
@@ -231,5 +233,10 @@ def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> 
 def flush_all(paths: Iterable[Path]) -> None:
     """Wait until the disk has these files and folders, asked for at once: a file system then
     commits many together."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # (one that is kept would not survive a fork)
-        list(pool.map(flush, paths))
+    list(_flushers(os.getpid()).map(flush, paths))
+
+
+@lru_cache(maxsize=1)
+def _flushers(process: int) -> ThreadPoolExecutor:
+    """Kept, but not beyond a fork: its threads stay behind."""
+    return ThreadPoolExecutor(AT_ONCE)
