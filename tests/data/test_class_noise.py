@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from small_noise import special_direction
@@ -56,7 +56,6 @@ def matrices_of(noise: ClassNoise) -> Tensor:
 # -------------------------------------------------------------------------------------- the samples
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     law=st.sampled_from(sorted(LAWS)),
     zeta_axes=st.sampled_from(AXES),

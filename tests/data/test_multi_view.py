@@ -49,7 +49,6 @@ def held(model: MultiView, hard: bool, runs: int = 3) -> tuple[MultiViewSamples,
 
 
 @given(models)
-@settings(max_examples=40, deadline=None)
 def test_easy_samples_hold_their_own_two_features(model: MultiView) -> None:
     """Without noise every patch is one feature, of its own side or subclass, or nothing."""
     views, side, strength = held(model, hard=False)
@@ -68,7 +67,6 @@ def test_easy_samples_hold_their_own_two_features(model: MultiView) -> None:
 
 
 @given(models)
-@settings(max_examples=40, deadline=None)
 def test_hard_samples_have_no_common_patch_but_weak_ones_of_the_other_side(
     model: MultiView,
 ) -> None:

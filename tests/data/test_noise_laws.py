@@ -90,7 +90,6 @@ def test_exceedance_counts_atoms_and_vanishes_beyond_the_support() -> None:
     assert law_of("gaussian").exceedance(9.0) == 0.0  # 2e-19, below SMALLEST
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.sampled_from(sorted(EXACT)), st.floats(1e-9, 0.999))
 def test_size_inverts_exceedance(name: str, probability: float) -> None:
     law = law_of(name)

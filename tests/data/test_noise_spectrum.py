@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_noise import special_direction
 
@@ -42,7 +42,6 @@ def matches_its_table(spectrum: Spectrum) -> None:
     right=st.integers(0, 9),
     silent=st.integers(0, 4),
 )
-@settings(max_examples=40, deadline=None)
 def test_sums_are_those_of_the_table(left: list[int], right: int, silent: int) -> None:
     """Also of kinds without directions, and where runs differ in them (but not in d)."""
     total = max(left) + right

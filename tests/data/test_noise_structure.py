@@ -85,7 +85,6 @@ def test_homogeneous_noise_projects_off_the_features() -> None:
     assert bool((ratio == 1).all())
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 5), st.integers(0, 8), st.data())
 def test_special_directions_have_their_rank_and_one_other_eigenvalue(
     classes: int, extra: int, data: st.DataObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
@@ -24,7 +24,6 @@ def samples_of(runs: int = 3, n: int = 7, classes: int = 2, d: int = 5) -> Patch
     )
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=5))
 def test_labels_by_size_has_every_class_as_often_as_asked(sizes: list[int]) -> None:
     other = list(reversed(sizes))

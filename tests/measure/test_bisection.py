@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -17,7 +17,6 @@ LOW, HIGH = torch.full((1,), -3.0), torch.full((1,), 2.0)
 
 
 @given(turns=st.lists(st.floats(-2.9, 1.9), min_size=1, max_size=5), precision=st.floats(1e-3, 0.5))
-@settings(deadline=None)
 def test_it_finds_every_rows_turn_to_the_precision(turns: list[float], precision: float) -> None:
     true = torch.tensor(turns, dtype=torch.float64)
     asked = []

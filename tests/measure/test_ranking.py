@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
@@ -36,7 +36,6 @@ def counted(scores: Tensor, positive: Tensor) -> float:
     return sum(pairs) / len(pairs)
 
 
-@settings(deadline=None, max_examples=100)
 @given(labelled())
 def test_it_is_the_share_of_ordered_pairs_and_agrees_with_scikit_learn(
     case: tuple[Tensor, Tensor],
@@ -56,14 +55,12 @@ MONOTONE: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@settings(deadline=None, max_examples=50)
 @given(labelled(), st.sampled_from(sorted(MONOTONE)))
 def test_only_the_order_matters(case: tuple[Tensor, Tensor], name: str) -> None:
     scores, positive = case
     assert auroc(MONOTONE[name](scores), positive) == auroc(scores, positive)
 
 
-@settings(deadline=None, max_examples=50)
 @given(labelled(), st.randoms(use_true_random=False))
 def test_it_turns_with_the_order_and_with_the_labels_but_not_with_the_places(
     case: tuple[Tensor, Tensor], random: object

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from rarefy.measure.regions import agreement, between, fit_boundaries, overlap
 
-many = settings(deadline=None, max_examples=60)
 REGIONS = arrays(np.bool_, (4, 5))
 SIGMA = np.round(np.arange(0.05, 1.001, 0.05), 2)
 KEEP = np.arange(2.0, 201.0, 3)
@@ -42,7 +41,6 @@ def test_empty_regions_have_no_overlap_to_speak_of() -> None:
     assert math.isnan(agreement([], []))
 
 
-@many
 @given(REGIONS, REGIONS)
 def test_both_are_symmetric_lie_in_0_to_1_and_are_1_for_equals(
     first: np.ndarray, second: np.ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
@@ -64,7 +64,6 @@ layer_shapes = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(layer_shapes, st.floats(0.01, 1.0))
 def test_erk_keeps_the_budget_caps_at_one_and_prunes_large_layers_more(
     list_of_shapes: list[tuple[int, ...]], keep: float

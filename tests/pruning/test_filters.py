@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -59,7 +59,6 @@ def test_rows_and_back_is_the_weight_itself(kind: str) -> None:
     assert torch.equal(filters.rows(filters.weights(rows)), rows)
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 3), max_size=3)
 )

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mask_cases import TIED, distinct_scores, many, scores_and_counts, tables
+from mask_cases import TIED, distinct_scores, scores_and_counts, tables
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
@@ -28,7 +28,6 @@ def by_hand(scores: list[float], count: int) -> list[bool]:
 # ---------------------------------------------------------------------------------------- the count
 
 
-@many
 @given(scores_and_counts())
 def test_every_run_keeps_exactly_its_own_count_of_the_largest(case: tuple[Tensor, Tensor]) -> None:
     scores, count = case
@@ -39,7 +38,6 @@ def test_every_run_keeps_exactly_its_own_count_of_the_largest(case: tuple[Tensor
         assert mask == by_hand(row, number)
 
 
-@many
 @given(scores_and_counts())
 def test_one_number_for_all_is_the_same_as_a_number_for_each(case: tuple[Tensor, Tensor]) -> None:
     scores, count = case
@@ -48,7 +46,6 @@ def test_one_number_for_all_is_the_same_as_a_number_for_each(case: tuple[Tensor,
     assert torch.equal(keep_largest(scores, number), expected)
 
 
-@many
 @given(tables(TIED))
 def test_all_may_be_kept_and_none(scores: Tensor) -> None:
     assert keep_largest(scores, scores.shape[1]).all()
@@ -76,7 +73,6 @@ def test_more_than_one_batch_dimension_is_allowed() -> None:
     assert keep_largest(scores[0, 0], 1).tolist() == [False, False, False, True]
 
 
-@many
 @given(distinct_scores(), st.data())
 def test_without_equals_the_choice_is_that_of_topk(scores: Tensor, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, scores.shape[1]))
@@ -88,7 +84,6 @@ def test_without_equals_the_choice_is_that_of_topk(scores: Tensor, data: st.Data
 # -------------------------------------------------------------------------------------- invariances
 
 
-@many
 @given(tables(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0])), st.integers(-300, 300), st.data())
 def test_a_positive_factor_changes_nothing(
     scores: Tensor, exponent: int, data: st.DataObject
@@ -99,7 +94,6 @@ def test_a_positive_factor_changes_nothing(
     assert torch.equal(keep_largest(scaled, count), keep_largest(scores, count))
 
 
-@many
 @given(distinct_scores(), st.data())
 def test_a_permutation_of_different_scores_permutes_the_mask(
     scores: Tensor, data: st.DataObject
@@ -110,7 +104,6 @@ def test_a_permutation_of_different_scores_permutes_the_mask(
     assert torch.equal(keep_largest(scores[:, order], count), keep_largest(scores, count)[:, order])
 
 
-@many
 @given(scores_and_counts())
 def test_a_run_keeps_the_same_alone_and_in_company(case: tuple[Tensor, Tensor]) -> None:
     scores, count = case
@@ -139,7 +132,6 @@ def sorted_out(scores: Tensor, keep: Tensor) -> Tensor:
     return rank < keep.expand(scores.shape[:-1])[..., None]
 
 
-@many
 @given(scores_and_counts(), st.sampled_from([torch.float32, torch.float64]))
 def test_the_shortcut_is_a_stable_sort_in_both_precisions(
     case: tuple[Tensor, Tensor], dtype: torch.dtype
@@ -197,7 +189,6 @@ def test_long_rows_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert longest < 20_000  # only what lay between two limits
 
 
-@many
 @given(scores_and_counts(), st.booleans())
 def test_a_device_that_is_not_waited_for_chooses_the_same(
     case: tuple[Tensor, Tensor], one: bool
@@ -209,7 +200,6 @@ def test_a_device_that_is_not_waited_for_chooses_the_same(
     assert torch.equal(kept, sorted_out(scores, count))
 
 
-@many
 @given(scores_and_counts(), st.integers(0, 2**31 - 1))
 def test_a_long_row_that_is_not_waited_for_is_searched_byte_by_byte(
     case: tuple[Tensor, Tensor], flipped: int
@@ -241,7 +231,6 @@ def test_short_floats_are_ranked_too(dtype: torch.dtype) -> None:
 
 
 # a NaN that was pruned away would make a run that went wrong look healthy
-@many
 @given(tables(st.sampled_from([math.nan, 0.0, 1.0, 2.0, math.inf])), st.data())
 def test_nan_counts_as_the_largest(scores: Tensor, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, scores.shape[1]))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mask_cases import ANY, TIED, many, scores_and_counts, tables
+from mask_cases import ANY, TIED, scores_and_counts, tables
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
@@ -21,7 +21,6 @@ from rarefy.pruning.masks import (
 )
 
 
-@many
 @given(scores_and_counts())
 def test_a_projection_keeps_the_largest_magnitudes_as_they_were(
     case: tuple[Tensor, Tensor],
@@ -52,7 +51,6 @@ def test_a_projection_has_one_count_for_all_or_one_that_broadcasts() -> None:
         project_largest(weights, 5)
 
 
-@many
 @given(st.lists(tables(st.sampled_from([TIED, ANY]).flatmap(lambda v: v)), max_size=3), st.data())
 def test_a_remembered_level_changes_no_choice(others: list[Tensor], data: st.DataObject) -> None:
     first = data.draw(tables(ANY))

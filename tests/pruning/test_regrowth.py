@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
@@ -28,7 +28,6 @@ def slow(kept: list[bool], magnitude: list[float], growth: list[float], number: 
 VALUES = st.sampled_from([0.0, 0.25, 1.0, 1.5, 2.0])
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.integers(1, 3), st.integers(1, 9), st.sampled_from([0.1, 0.3, 0.9]), st.integers(0, 12),
     st.data(),

@@ -7,12 +7,10 @@ from fractions import Fraction
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
-
-many = settings(deadline=None, max_examples=60)
 
 # few different values, so that most scores are equal to some other one; both zeros, both infinities
 TIED = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, -1.0, 1e-308, math.inf, -math.inf])
@@ -37,7 +35,6 @@ def test_the_sign_and_direction_of_a_neuron_do_not_matter_its_length_does() -> N
 # ------------------------------------------------------------------------- how many stay of a share
 
 
-@many
 @given(candidates=st.integers(1, 60), share=st.fractions(0, 1, max_denominator=128))
 def test_the_pruned_number_is_the_nearest_whole_one(candidates: int, share: Fraction) -> None:
     number = kept_count(torch.tensor([float(share)], dtype=torch.float64), candidates)

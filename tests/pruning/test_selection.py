@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -14,7 +14,6 @@ from rarefy.core.errors import UsageError
 from rarefy.pruning.filters import Filters
 from rarefy.pruning.selection import Granularity, count_to_keep
 
-many = settings(deadline=None, max_examples=60)
 # few different values: most scores are equal to another one
 TIED = st.sampled_from([0.0, 0.5, 1.0, 2.0])
 
@@ -61,7 +60,6 @@ def loop(filters: Filters, rows: list[list[bool]]) -> Tensor:
 SHARES = st.sampled_from([0.01, 0.1, 0.25, 0.3, 0.5, 0.75, 0.9, 1.0])
 
 
-@many
 @given(models(), SHARES)
 def test_filter_keeps_the_first_largest_of_every_filter(
     model: tuple[dict[str, Filters], dict[str, Tensor]], share: float
@@ -74,7 +72,6 @@ def test_filter_keeps_the_first_largest_of_every_filter(
         assert torch.equal(found[name], loop(filters, rows))
 
 
-@many
 @given(models(), SHARES)
 def test_layer_keeps_the_first_largest_of_every_layer(
     model: tuple[dict[str, Filters], dict[str, Tensor]], share: float
@@ -87,7 +84,6 @@ def test_layer_keeps_the_first_largest_of_every_layer(
         assert torch.equal(found[name], filters.weights(torch.tensor(kept)))
 
 
-@many
 @given(models(), SHARES)
 def test_global_is_one_layer_made_of_all_put_side_by_side(
     model: tuple[dict[str, Filters], dict[str, Tensor]], share: float
@@ -103,7 +99,6 @@ def test_global_is_one_layer_made_of_all_put_side_by_side(
     assert kept == []
 
 
-@many
 @given(models(), SHARES)
 def test_neuron_keeps_whole_filters_of_largest_norm(
     model: tuple[dict[str, Filters], dict[str, Tensor]], share: float
@@ -115,7 +110,6 @@ def test_neuron_keeps_whole_filters_of_largest_norm(
         assert torch.equal(found[name], loop(filters, [[each] * filters.size for each in kept]))
 
 
-@many
 @given(
     st.integers(1, 3),
     st.integers(1, 3),
@@ -140,7 +134,6 @@ def test_n_of_m_keeps_n_of_every_m_consecutive_inputs(
     assert kept == [first_largest(block, n) for block in blocks]
 
 
-@many
 @given(models(), st.integers(1, 4), st.sampled_from(["filter", "layer", "neuron"]))
 def test_counts_are_exact(
     model: tuple[dict[str, Filters], dict[str, Tensor]], count: int, kind: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -87,7 +87,6 @@ def test_project_also_clears_what_is_not_finite() -> None:
 # ---------------------------------------------------------------------------------------- any batch
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     rules=st.lists(st.sampled_from(UPDATE_RULES), min_size=1, max_size=6),
     width=st.sampled_from([(), (3,), (2, 3)]),

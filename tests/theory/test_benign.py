@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
@@ -29,7 +29,6 @@ def drawn(seed: int, classes: int = 4, d: int = 6) -> tuple[np.ndarray, np.ndarr
 # ----------------------------------------------------------------------------------- the two ratios
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_ratios_are_what_the_theorem_prints(seed: int) -> None:
     gram, sizes, norms = drawn(seed)
@@ -45,7 +44,6 @@ def test_ratios_are_what_the_theorem_prints(seed: int) -> None:
     assert (gamma * gamma.T >= 1 - 1e-12).all()
 
 
-@settings(deadline=None)
 @given(seeds, st.floats(0.1, 10.0))
 def test_what_the_ratios_do_not_depend_on(seed: int, factor: float) -> None:
     gram, sizes, norms = drawn(seed)
@@ -59,7 +57,6 @@ def test_what_the_ratios_do_not_depend_on(seed: int, factor: float) -> None:
     np.testing.assert_allclose(theory.signal_ratio(factor * gram, sizes, norms), signal / factor)
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(0, 3), st.floats(1.1, 50.0))
 def test_more_of_one_class_hurts_the_others(seed: int, class_: int, factor: float) -> None:
     """'Increasing majority hurts minority': both ratios and the bound of the others fall."""
@@ -88,7 +85,6 @@ def test_orthogonal_noise_makes_no_mistakes() -> None:
     assert found.tolist() == [4.0, 6.0, math.inf]
 
 
-@settings(deadline=None)
 @given(seeds, st.floats(0.1, 3.0), st.floats(0.1, 3.0))
 def test_the_exponent_is_that_of_the_sum(seed: int, length: float, constant: float) -> None:
     gram, sizes, _ = drawn(seed)
@@ -244,7 +240,6 @@ def test_memory_and_responses() -> None:
     np.testing.assert_allclose(printed, 50 * found)
 
 
-@settings(deadline=None)
 @given(seeds, st.floats(0.5, 4.0))
 def test_responses_give_the_noise_correlation_ratio(seed: int, residual: float) -> None:
     """With balanced residuals b(S) is sqrt(|S|) times one number, and Lemma 6 squared is Gamma."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.theory import contrastive_pruning as theory
@@ -19,7 +19,6 @@ share = st.floats(0.01, 1.0)
 constants = st.floats(1e-3, 2.0)
 
 
-@settings(deadline=None)
 @given(share, share, constants, st.integers(3, 1000))
 def test_the_others_gain_eps_over_d_of_what_the_rare_feature_gains(
     eps: float, alpha: float, constant: float, d: int
@@ -30,7 +29,6 @@ def test_the_others_gain_eps_over_d_of_what_the_rare_feature_gains(
     assert others / rare == pytest.approx(eps / d)
 
 
-@settings(deadline=None)
 @given(share, share, share, constants)
 def test_the_elapsed_time_is_what_the_rate_needs_to_make_up_for_the_imbalance(
     ratio: float, eps: float, alpha: float, constant: float

@@ -96,7 +96,6 @@ def test_against_sampling(d: int, t1: float, t2: float) -> None:
         assert_close_to_a_count(float(exact), above == k)
 
 
-@settings(deadline=None, max_examples=40)
 @given(d=st.integers(2, 60), t=st.floats(0.002, 0.98))
 def test_the_law_of_the_count_has_the_moments_of_the_shares(d: int, t: float) -> None:
     law, k = count_law(d, t), np.arange(d + 1)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -21,7 +21,6 @@ def test_binomial_law(count: int) -> None:
     np.testing.assert_allclose(binomial_law(count, chance), exact, rtol=1e-9, atol=1e-13)
 
 
-@settings(deadline=None)
 @given(count=st.integers(1, 3000), chance=st.floats(0.01, 0.99))
 def test_nodes_have_the_moments_of_the_binomial(count: int, chance: float) -> None:
     nodes = binomial_nodes(count, chance)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -117,7 +117,6 @@ def test_losses() -> None:
 # ---------------------------------------------------------------------------------------- K window
 
 
-@settings(deadline=None)
 @given(sigma=st.floats(0.05, 2.0), step=st.floats(0.01, 1.0), power=st.sampled_from([1, 2]))
 def test_the_window_narrows_as_the_noise_grows(sigma: float, step: float, power: int) -> None:
     def lower(at: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
@@ -24,7 +24,6 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@settings(max_examples=60, deadline=None)
 @given(height=st.integers(2, 9), width=st.integers(2, 9), data=st.data())
 def test_the_border_is_mirrored_as_pytorch_mirrors_floats(
     height: int, width: int, data: st.DataObject
@@ -37,7 +36,6 @@ def test_the_border_is_mirrored_as_pytorch_mirrors_floats(
     assert torch.equal(found.double(), expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(height=SIZES, width=SIZES, shift=st.integers(0, 20))
 def test_a_shift_beyond_the_image_goes_on_mirroring(height: int, width: int, shift: int) -> None:
     """As a ball between two walls: the walls are the first and the last pixel."""
@@ -74,7 +72,6 @@ def test_without_a_shift_nothing_is_copied() -> None:
     assert torch.equal(crop_windows(stored, chosen, None, (3, 3)), stored[chosen])
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     height=SIZES, width=SIZES, shift=st.integers(1, 5), channels=st.integers(1, 3), data=st.data()
 )

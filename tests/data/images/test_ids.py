@@ -6,7 +6,7 @@ import time
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.data.images.ids import choose_by_content, content_ids, digest_of
@@ -81,7 +81,6 @@ def test_the_fingerprint_does_not_depend_on_the_order(samples, random) -> None: 
         assert ImageData("one", moved, small, "").fingerprint != before
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=60),
     st.floats(0.01, 0.99),

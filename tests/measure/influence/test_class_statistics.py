@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import RunError, UsageError
@@ -38,7 +38,6 @@ def the_same(first: ClassStatistics, second: ClassStatistics) -> None:
         assert away <= SAME * spread + 1e-15 * np.abs(first.means[label]).max()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.0, 1e6]))
 def test_any_split_and_order_give_the_same(seed, pieces, offset):
     rows, labels = made_up(seed, offset=offset)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.influence.held_out import score_held_out
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.integers(0, 1), st.sampled_from([0.0, 1e6]))
 def test_equal_to_the_score_after_joining(brute_force, seed, ddof, offset):
     random = np.random.default_rng(seed)

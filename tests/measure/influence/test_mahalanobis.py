@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rarefy.measure.influence import mahalanobis, plan
@@ -29,7 +29,6 @@ def directly(rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.einsum("ia,ab,ib->i", x, np.linalg.inv(shrunk), x))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 8))
 @example(6, 36, 1)
 def test_against_a_direct_inverse(seed, count, width):
@@ -121,7 +120,6 @@ def test_principal_directions_are_those_of_an_svd():
     assert principal_directions(torch.from_numpy(rows[:3]), 9).shape == (20, 3)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(4, 30))
 def test_a_sample_has_every_class(seed, count, most):
     labels = np.random.default_rng(seed).integers(0, 4, count)

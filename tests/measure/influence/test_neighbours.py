@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
@@ -39,7 +39,6 @@ def test_equal_to_scikit_learn(threads):
     assert (found.references, found.width) == (700, 12)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10**6), st.integers(2, 60), st.integers(1, 9), st.sampled_from([0, 1000]))
 def test_copies_and_ties_are_ordered_by_number(seed, count, k, offset):
     """Whole numbers, so that distances are exact and often equal."""

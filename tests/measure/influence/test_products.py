@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.measure.influence.blas import add_to_upper, times_upper_in_place
@@ -22,7 +22,6 @@ from rarefy.measure.influence.products import (
 )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 20), st.integers(1, 9))
 def test_against_plain_products(seed, count, width):
     random = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.measure.influence import products
@@ -55,7 +55,6 @@ def agrees(features: np.ndarray, labels: np.ndarray, classes: int, brute: Any, *
     return found
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     counts=st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 12, 25]), min_size=1, max_size=5),
@@ -73,7 +72,6 @@ def test_equal_to_brute_force(brute_force, seed, counts, width, kind, trait, ddo
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     counts=st.lists(st.sampled_from([0, 1, 5, 11, 30]), min_size=2, max_size=6),

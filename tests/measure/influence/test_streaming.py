@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import OutOfTime, UsageError
@@ -67,7 +67,6 @@ def the_same(found: Kept, rows, labels, ddof: int = 1) -> None:
 CUTS = st.lists(st.integers(0, 60), max_size=6).map(sorted)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), CUTS, st.sampled_from([0.0, 1e6]), st.integers(0, 1))
 def test_however_rows_are_cut(seed, places, offset, ddof):
     rows, labels = made_up(seed, offset=offset)
@@ -77,7 +76,6 @@ def test_however_rows_are_cut(seed, places, offset, ddof):
     the_same(found, rows, labels, ddof)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), CUTS, st.randoms(use_true_random=False), st.sampled_from([0.0, 1e6]))
 def test_statistics_are_merged_in_any_order(seed, places, random, offset):
     rows, labels = made_up(seed, offset=offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -13,7 +13,6 @@ from rarefy.measure.representation.few_shot import few_shot, pick_few
 from rarefy.measure.representation.linear_probe import choose_strength, fit_linear
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 9), st.integers(0, 99))
 def test_as_many_of_each_class_as_asked_or_all_it_has(labels, per_class, seed):
     labels = torch.tensor(labels, dtype=torch.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from zero_filters import lived_in, own, removed, zero
@@ -309,7 +309,6 @@ def test_the_example_and_the_random_numbers_are_left_alone() -> None:
 # ------------------------------------------------------------------------------- any such network
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_stack_computes_the_same_with_fewer_parameters(data: st.DataObject) -> None:
     torch.manual_seed(data.draw(st.integers(0, 10**6)))

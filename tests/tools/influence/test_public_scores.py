@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -240,7 +240,6 @@ def test_overall_and_per_class() -> None:
     st.lists(st.integers(0, 2), min_size=5, max_size=5),
     st.integers(1, 4),
 )
-@settings(max_examples=40, deadline=None)
 def test_ties_share_the_last_places(ours: list[int], theirs: list[int], k: int) -> None:
     """As the mean over all ways of breaking ties, of the two scores independently."""
     count = len(ours)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import seen_in
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
@@ -64,7 +64,6 @@ def test_tables_come_back(tmp_path: Path, ending: str) -> None:
     ),
     numbers=st.lists(st.floats(), min_size=1),
 )
-@settings(max_examples=40, deadline=None)
 def test_any_text_and_any_number_come_back(
     texts: list[str], numbers: list[float], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -39,7 +39,6 @@ def backbone(classes: tuple[str, str], files: tuple[str, ...], copies: int = 0) 
     return TrainedBackbone(nn.Flatten(), parts, scaling, "flat", "simclr", True)
 
 
-@settings(max_examples=40)
 @given(
     st.lists(NAMES.filter(lambda name: name.strip()), min_size=2, max_size=2, unique_by=printable),
     st.lists(NAMES, min_size=6, max_size=6),

@@ -90,7 +90,6 @@ def test_the_transport_is_that_of_many_plain_steps() -> None:
     torch.testing.assert_close(found.double(), wanted, atol=5e-3, rtol=0)
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     count=st.integers(2, 40),
     targets=st.integers(2, 20),
