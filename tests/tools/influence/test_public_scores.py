@@ -162,9 +162,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         read_public_scores(tmp_path / "none.npz")
     for damaged in (content[:200], b"", b"nothing", content[: len(content) // 2]):
         path.write_bytes(damaged)
-        with pytest.raises(
-            UsageError, match="a.npz: (damaged|holds Python objects|cannot be read)"
-        ):
+        with pytest.raises(UsageError, match="a.npz: (damaged|no array of numpy|cannot be read)"):
             read_public_scores(path)
     middle = bytearray(content)
     middle[60:200] = bytes(140)  # in the first array: its checksum tells

@@ -153,7 +153,7 @@ def test_bad_npy_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cut.npy: damaged, or no file of numpy"):
         from_npy(cut, good)
     cut.write_bytes(b"nothing of the kind")
-    with pytest.raises(UsageError, match="cut.npy: (damaged|holds Python objects)"):
+    with pytest.raises(UsageError, match="cut.npy: no array of numpy, or a pickle"):
         from_npy(cut, good)
     several = tmp_path / "several.npz"
     np.savez(several, a=np.zeros(3))

@@ -135,6 +135,8 @@ def unreadable(path: str | Path, error: Exception) -> UsageError:
     if isinstance(error, IsADirectoryError):
         return UsageError(f"{path} is a folder, a file is needed")
     text = in_a_line(error)
+    if "pickled (object) data" in text:  # numpy's guess of whatever does not begin as its files do
+        return UsageError(f"{path}: no array of numpy, or a pickle, which is not loaded")
     if "allow_pickle" in text or "Python objects" in text:
         return UsageError(f"{path}: holds Python objects, which are not loaded")
     if isinstance(error, zipfile.BadZipFile | EOFError | ValueError):
