@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from forked_program import ForkedProgram
 from toy_study import Toy, only
 
 from rarefy import cli
@@ -20,30 +19,14 @@ from rarefy import cli
 @contextmanager
 def serving(environment: dict[str, str], folder: Path, *arguments: str) -> Iterator[str]:
     """The address of a served page; Ctrl-C must end it, in order."""
-    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    program = ForkedProgram(("explore", "toy", *arguments), folder, environment)
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "rarefy", "explore", "toy", *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        yield program.says(r"(?m)^http://127\.0\.0\.1:\S+$")
+        program.signal(signal.SIGINT)
+        code, said = program.end()
+        assert code == 0 and "Traceback" not in said, said
     finally:
-        signal.signal(signal.SIGINT, before)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), process.communicate()[1]
-        yield address
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0 and "Traceback" not in said, said
-    finally:
-        process.kill()
-        process.communicate()
+        program.process.kill()
 
 
 def ask(address: str, what: str = "", method: str = "GET", **headers: str) -> tuple[int, bytes]:
