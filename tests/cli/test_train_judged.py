@@ -55,7 +55,7 @@ def test_rare_classes_first_and_a_sentence_last(
 ) -> None:
     rare(here)
     monkeypatch.setenv("COLUMNS", "80")
-    asked = ["train", "photos", "--network", "small_trainings:tiny", "--epochs", "12", *HERE]
+    asked = ["train", "photos", "--network", "small_trainings:tiny", "--epochs", "4", *HERE]
     assert cli.main([*asked, "--seeds", "5"]) == 0
     said = capsys.readouterr()
     assert "10 trainings (5 seeds), 1 at once on the cpu: about 1.5 min" in said.err.splitlines()[0]

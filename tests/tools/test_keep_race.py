@@ -16,7 +16,7 @@ from rarefy.tools.image_data import on_device
 from rarefy.tools.keep_race import KEEPS, Race, race
 from rarefy.tools.train_images import TrainImages
 
-SMALL = TrainImages.at("tiny", network="small_trainings:tiny", epochs=8, samples=120)
+SMALL = TrainImages.at("tiny", network="small_trainings:tiny", epochs=3, samples=120)
 
 
 def test_no_test_image_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_no_test_image_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(shown) == len(KEEPS) * keep_race.SEEDS
     assert all(set(one.ids) <= set(digits.train.ids) for one in shown)
     assert found.images == len(shown[0]) and 15 < found.images < 40
-    assert tuple(found.scores) == KEEPS and found.epochs == 8  # all: there are few updates
+    assert tuple(found.scores) == KEEPS and found.epochs == 3  # all: there are few updates
     assert race(SMALL, Context()) == found  # the same again
 
 
