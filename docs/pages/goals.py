@@ -95,4 +95,5 @@ def _on_the_card() -> Iterator[tuple[str, str, str, str, bool]]:
 
 
 def _clock(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60} s"
