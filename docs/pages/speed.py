@@ -156,8 +156,8 @@ def _limits() -> list[str]:
             than a second, {parts["collecting"]:.0f} collecting them in two workers,
             {parts["pytest in the workers"]:.0f} pytest. A third worker on the two cores gains
             nothing. First in a fresh clone it took 7 min 0 s and 7 min 21 s, later 6 min 27 s and
-            6 min 36 s. It depends on the day: the plain TopK loop, one thread, took 2.28 ms per step
-            on 2026-11-15 and 3.86 ms on 2026-11-18.""",
+            6 min 36 s. It depends on the day: the plain TopK loop, one thread, took 2.28 ms per
+            step on 2026-11-15 and 3.86 ms on 2026-11-18.""",
         f"""**Any dimension:** the product with the Gram matrix alone is
             {dual["wall"]["product alone"]:.1f} times the plain loop
             ({dual["core"]["product alone"]:.1f} per core), so a whole step stays below that.""",
