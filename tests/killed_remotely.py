@@ -17,7 +17,7 @@ from rarefy.studies import get_study
 from rarefy.studies.api import open_store
 from rarefy.sweep import arrays, choices, lease
 from rarefy.sweep.checking import check, find_things
-from rarefy.sweep.objects import Objects
+from rarefy.sweep.zarr_places import Objects
 
 EARLIER: dict[str, dict[str, Any]] = {
     "new": {},

@@ -22,4 +22,4 @@ def test_a_goal_is_met_by_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> N
     )
     met = {job.split(",")[0]: met for job, *_, met in goals.goals()}
     assert (met["TopK map"], met["Fig. 2 and 3"]) == ("yes", "no")
-    assert goals._clock(59.6) == "60 s" and goals._clock(410) == "6 min 50 s"
+    assert goals.in_minutes(59.6) == "60 s" and goals.in_minutes(410) == "6 min 50 s"

@@ -38,9 +38,9 @@ def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
         if name not in verbs:  # (they take minutes: bench_commands.py --long)
             continue
         took = verbs[name]["end"]
-        now = f"{_clock(took)}, {verbs[name]['processor'] / 60:.0f} min of processor time"
+        now = f"{in_minutes(took)}, {verbs[name]['processor'] / 60:.0f} min of processor time"
         job = f"`{name}`, environment there"
-        yield job, _clock(before), _clock(goal), now, took <= goal
+        yield job, in_minutes(before), in_minutes(goal), now, took <= goal
     yield from _laboratories()
     yield from _on_the_card()
     influence = record("influence-cpu")["results"]
@@ -94,6 +94,6 @@ def _on_the_card() -> Iterator[tuple[str, str, str, str, bool]]:
     yield "CIFAR-10 to 94 %, ResNet-18, H200", "32.5 s", "15 s", f"{took:.0f} s", took <= 15
 
 
-def _clock(seconds: float) -> str:
+def in_minutes(seconds: float) -> str:
     whole = round(seconds)
     return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60} s"

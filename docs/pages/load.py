@@ -144,9 +144,9 @@ def _writing() -> list[str]:
         ),
         f"Below {2 * WORKERS * core[1]:.2g} s per cell no batch is large enough for {WORKERS:,} "
         "workers: the files are the limit then, and several studies with a store each are the way. "
-        "This is processor time; with waiting for the disk a batch took "
-        f"{median(written['wall']) / median(written['core']):.1f} times as long by the clock, "
-        "so take larger batches where the disk is slow. "
+        "This is processor time; by the clock, with waiting for this disk, a batch took "
+        f"{median(written['wall']) / median(written['core']):.1f} times as long: take larger "
+        "batches where the disk is slow. "
         "Assumed: outputs of a dozen numbers per cell; a network and a disk that are no slower; "
         "workers that need each other for nothing; batches of about the same length, and several "
         f"per worker, else the last one is waited for ({WORKERS:,} workers with batches of 32 need "

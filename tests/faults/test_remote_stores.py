@@ -22,8 +22,8 @@ from rarefy.core.errors import RunError
 from rarefy.core.place import Remote, as_place
 from rarefy.studies.api import open_store, read_results
 from rarefy.sweep import arrays, choices, lease
-from rarefy.sweep.objects import Objects
 from rarefy.sweep.store import Store
+from rarefy.sweep.zarr_places import Objects
 
 pytestmark = pytest.mark.usefixtures("eager")
 

@@ -11,8 +11,8 @@ from zarr.abc.store import RangeByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
-from rarefy.sweep import chunks, objects
-from rarefy.sweep.objects import SMALL, Files
+from rarefy.sweep import chunks, zarr_places
+from rarefy.sweep.zarr_places import SMALL, Files
 
 KIND = default_buffer_prototype()
 
@@ -22,7 +22,7 @@ KIND = default_buffer_prototype()
 def test_small_and_large_files_are_those_of_zarr(
     size: int, at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "AT_ONCE", at_once and objects.AT_ONCE)
+    monkeypatch.setattr(zarr_places, "HAS_SYNC", at_once and zarr_places.HAS_SYNC)
     content = os.urandom(size)
 
     async def used() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +26,8 @@ from rarefy.sweep.chunks import (
     open_array,
 )
 from rarefy.sweep.grid import Grid, coordinate, grid_of
-from rarefy.sweep.objects import for_zarr, no_guard
 from rarefy.sweep.renames import with_former_names
+from rarefy.sweep.zarr_places import for_zarr, no_guard
 
 CHUNK_RUNS = 32
 """Runs in one chunk file, or more; batches are multiples of it, or powers of two below it."""
@@ -37,8 +38,6 @@ COORDINATE_RUNS = 4096
 """Coordinates are written once and can be made again: few files, however many cells."""
 CHUNK_BYTES = 64_000_000
 """A chunk is put together in memory: large outputs get fewer runs a chunk."""
-WHOLE: Any = {"write_empty_chunks": True}
-"""A chunk that is all NaN is a file too, or it could not be told from a lost one."""
 LARGE_CHUNK_BYTES = 4_000_000
 """Of a chunk with more runs than that: a small batch writes all of it again."""
 
@@ -91,7 +90,7 @@ class Arrays:
     def __getitem__(self, name: str) -> zarr.Array:
         """An array, opened once: every opening reads and parses a file."""
         if name not in self._opened:
-            with zarr.config.set({f"array.{key}": value for key, value in WHOLE.items()}):
+            with _writing_all_chunks():
                 array = self._group[name]
             assert isinstance(array, zarr.Array)
             self._opened[name] = array
@@ -118,16 +117,16 @@ class Arrays:
                 runs = CHUNK_RUNS
         while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
             runs //= 2
-        self._opened[name] = self._group.create_array(
-            name,
-            shape=shape,
-            chunks=(runs, *shape[1:]),
-            dtype=dtype,
-            fill_value=empty,
-            compressors=CODECS,
-            dimension_names=("run", *dims),
-            config=WHOLE,
-        )
+        with _writing_all_chunks():
+            self._opened[name] = self._group.create_array(
+                name,
+                shape=shape,
+                chunks=(runs, *shape[1:]),
+                dtype=dtype,
+                fill_value=empty,
+                compressors=CODECS,
+                dimension_names=("run", *dims),
+            )
         if isinstance(self.path, Path):
             (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
 
@@ -164,6 +163,12 @@ class Arrays:
         runs = self.grid.points * spec["parameters"]["seeds"]
         shapes = {name: self.shapes.get(name, ()) for name in self._layout}
         return find_damage(self.path, shapes, runs)
+
+
+def _writing_all_chunks() -> AbstractContextManager[Any]:
+    """For arrays opened inside: a chunk that is all NaN is a file too, or it could not be told from
+    a lost one."""
+    return zarr.config.set({"array.write_empty_chunks": True})
 
 
 async def _written(

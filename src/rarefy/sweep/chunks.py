@@ -24,7 +24,7 @@ from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.place import Place, Unreachable
 from rarefy.core.text import as_argument
 from rarefy.core.writing import flush
-from rarefy.sweep.objects import for_zarr
+from rarefy.sweep.zarr_places import for_zarr
 
 CODECS = (ZstdCodec(), Crc32cCodec())
 LOST, MISSING, DAMAGED = "is missing or damaged", "is missing", "is damaged"
