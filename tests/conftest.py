@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import shutil
@@ -18,6 +19,8 @@ from typing import Any
 import hypothesis
 import pytest
 from browser import NEEDED
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from object_store import memory, s3, s3_server
 
 import rarefy
@@ -29,7 +32,10 @@ __all__ = ["memory", "s3", "s3_server"]  # fixtures
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40)
 hypothesis.settings.register_profile("whole", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
+hypothesis.settings.load_profile(PROFILE)
+if PROFILE != "search":  # with numbers of the modules that happen to be imported, others every time
+    providers._get_local_constants = Constants
 
 # What is imported and collected stays to the end: to look for garbage in it costs seconds.
 gc.disable()
@@ -61,6 +67,9 @@ def pytest_collection_finish() -> None:
     catalog.load_digits = cache(catalog.load_digits)
     draws_are_quick()
     os.fsync = lambda handle: None  # no test pulls the plug; that it is called they ask
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("torch") and isinstance(logger, logging.Logger):
+            logger.propagate = True  # to each that does not, pytest adds six handlers per test
     gc.freeze()
     gc.enable()
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -13,17 +14,26 @@ from small_networks import assert_same
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # before the import, which reads it
-
-import transformers
-from accelerate.optimizer import AcceleratedOptimizer
-
 from rarefy.core.errors import UsageError
-from rarefy.pruning.models.hugging_face import FILE, PrunerTrainerCallback
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant
 
+if TYPE_CHECKING:
+    import transformers
+
+    from rarefy.pruning.models.hugging_face import FILE, PrunerTrainerCallback
+
 STEPS = 8
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """By who runs these tests, not by all who collect them: it takes three seconds."""
+    global transformers, FILE, PrunerTrainerCallback
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before the import, which reads it
+    import transformers
+
+    from rarefy.pruning.models.hugging_face import FILE, PrunerTrainerCallback
 
 
 class Net(nn.Module):
@@ -54,7 +64,7 @@ def trainer(
     callback: PrunerTrainerCallback,
     folder: Path,
     model: nn.Module | None = None,
-    kind: type[transformers.Trainer] = transformers.Trainer,
+    kind: type[transformers.Trainer] | None = None,
     data: Dataset[dict[str, Tensor]] | None = None,
     **more: object,
 ) -> transformers.Trainer:
@@ -69,7 +79,7 @@ def trainer(
         "disable_tqdm": True,
         "use_cpu": True,
     }
-    made = kind(
+    made = (kind or transformers.Trainer)(
         Net() if model is None else model,
         transformers.TrainingArguments(**{**usual, **more}),
         train_dataset=data or Data(),
@@ -97,6 +107,8 @@ SETTINGS = {
 @pytest.mark.quick("masked", "dense")
 @pytest.mark.parametrize("way", SETTINGS)
 def test_a_resumed_training_equals_an_uninterrupted_one(way: str, tmp_path: Path) -> None:
+    from accelerate.optimizer import AcceleratedOptimizer
+
     whole = PrunerTrainerCallback(**SETTINGS[way])
     training = trainer(whole, tmp_path)
     training.train()
