@@ -64,7 +64,7 @@ demo: $(VENV)/.installed
 # One thread per worker: two workers with two threads each would fight for two cores. A worker that
 # has nothing left takes over half of what the other has. Every worker would rewrite the assertions
 # of all tests, to say more of one that fails: that is done afterwards, for those that failed.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -p no:anyio $(TIER)
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TIER)
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
 	@$(PYTEST) --assert=plain || { echo "== once more those that failed"; $(PYTEST) --last-failed; exit 1; }

@@ -67,9 +67,6 @@ def pytest_collection_finish() -> None:
     catalog.load_digits = cache(catalog.load_digits)
     draws_are_quick()
     os.fsync = lambda handle: None  # no test pulls the plug; that it is called they ask
-    for name, logger in logging.root.manager.loggerDict.items():
-        if name.startswith("torch") and isinstance(logger, logging.Logger):
-            logger.propagate = True  # to each that does not, pytest adds six handlers per test
     gc.freeze()
     gc.enable()
 
@@ -117,6 +114,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr != "heavy":  # no test cuts the power, but those measure
         os.fsync = lambda fd: None
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """What is logged. (pytest's plugin for it asks all loggers of torch, six times per test.)"""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.root.addHandler(handler)
+    yield lines
+    logging.root.removeHandler(handler)
 
 
 @pytest.fixture

@@ -120,13 +120,11 @@ def test_faults_of_a_page_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["[x](gone.md)", '<a href="gone.html">x</a>'])
-def test_a_site_with_a_dead_link_is_refused(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, link: str
-) -> None:
+def test_a_site_with_a_dead_link_is_refused(tmp_path: Path, logged: list[str], link: str) -> None:
     for name in ("style.css", "search.js"):
         (tmp_path / "docs").mkdir(exist_ok=True)
         shutil.copy(DOCS / name, tmp_path / "docs")
     (tmp_path / "docs" / "index.md").write_text(f"# First\n\n{link}\n")
     with pytest.raises(SystemExit) as refused:
         site.build(tmp_path / "docs", tmp_path / "site", nav=["index.md"])
-    assert "gone" in caplog.text + str(refused.value)
+    assert "gone" in "".join(logged) + str(refused.value)

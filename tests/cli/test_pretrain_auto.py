@@ -54,7 +54,7 @@ def test_a_training_past_its_best_is_stopped_and_its_best_network_kept(
     pretrain: Pretrain,
     here: Path,
     capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    logged: list[str],
 ) -> None:
     given = (*GIVEN, "--method", "simclr", "--seeds", "2", "--epochs", "5")
     assert cli.main(["pretrain", *given, *HERE, "--save", "nets"]) == 0
@@ -64,7 +64,10 @@ def test_a_training_past_its_best_is_stopped_and_its_best_network_kept(
         "after epoch 3: over-training is certain)"
     )
     assert line in said.out
-    assert caplog.text.count(": stopped after epoch 3: held-out kNN accuracy fell for certain") == 2
+    assert (
+        "\n".join(logged).count(": stopped after epoch 3: held-out kNN accuracy fell for certain")
+        == 2
+    )
     assert "finished at 100%" in said.err
     for path in (here / "nets").glob("*.pt"):
         assert load_backbone(path)[1]["kept_epoch"] == 1

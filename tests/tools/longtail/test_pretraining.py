@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import shutil
 import threading
 from collections.abc import Callable
@@ -121,7 +120,7 @@ def test_a_training_past_its_best_says_so(
     looks: tuple[float, float],
     said: bool,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    logged: list[str],
 ) -> None:
     coming = iter(looks)
 
@@ -133,7 +132,7 @@ def test_a_training_past_its_best_says_so(
     monkeypatch.setattr("rarefy.tools.longtail.watching.watched_features", made_up)
     trained("simclr", watched=(1, 2))
     words = "one: over-trained: held-out kNN accuracy peaked at 90.0 % (epoch 1)"
-    assert (words in caplog.text) is said
+    assert (words in "\n".join(logged)) is said
 
 
 def stopping(scratch: Path, after: int) -> Context:
@@ -180,7 +179,7 @@ def test_a_checkpoint_of_another_backbone_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_says_when_where_and_what_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
     monkeypatch.setattr(checkpoints, "EVERY_SECONDS", 0.0)
     update = Pretraining.update
@@ -193,18 +192,17 @@ def test_a_loss_that_is_no_number_says_when_where_and_what_helps(
     context = Context(
         scratch=tmp_path / ".store.scratch", advance=done.append, models=OutputFolder(tmp_path)
     )
-    with caplog.at_level(logging.WARNING, "rarefy"):
-        found = trained(context=context)
+    found = trained(context=context)
     assert found.quality is None and found.history.nonfinite_step == 4
     assert sum(done) == pytest.approx(2)  # the progress bar goes to its end
     kept = tmp_path / "store.stopped" / "one.pt"
-    (record,) = caplog.records
+    (said,) = logged
     for words in (
         "one: the loss is no number from update 4 (epoch 2) on",
         f"the last good checkpoint is {kept}",
         "what usually helps: a lower --lr, a longer --warm-up",
     ):
-        assert words in record.getMessage()
+        assert words in said
     # it outlives the folder of what is under way, and is good
     state = torch.load(kept, weights_only=True)
     assert state["step"] == 4
@@ -212,11 +210,10 @@ def test_a_loss_that_is_no_number_says_when_where_and_what_helps(
     assert not (tmp_path / "one.pt").exists()  # no network is saved
 
 
-def test_without_a_checkpoint_it_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "rarefy"):
-        found = trained(recipe=Recipe(epochs=1, learning_rate=1e30))
+def test_without_a_checkpoint_it_says_so(logged: list[str]) -> None:
+    found = trained(recipe=Recipe(epochs=1, learning_rate=1e30))
     assert found.history.nonfinite_step >= 0
-    assert "no checkpoint was written before; what usually helps" in caplog.text
+    assert "no checkpoint was written before; what usually helps" in "\n".join(logged)
 
 
 @pytest.mark.parametrize("method", ["pruned:0.5", "branches:0.3"])
