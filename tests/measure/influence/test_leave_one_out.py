@@ -121,16 +121,20 @@ def test_joining_an_undefined_class_gives_nan():
 def test_gram_route_from_any_strip_on(tile, threads):
     rows = torch.randn(17, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = ((rows @ rows.T) ** 2).sum(dim=1)
+
+    def load(a, b):
+        return rows[a:b]
+
     with CorePool(CPU) as pool:
         q = torch.zeros(17, dtype=torch.float64)
-        reached = list(gram_route(lambda a, b: rows[a:b], q, tile, pool))
+        reached = list(gram_route(load, load, q, tile, pool))
         assert reached[-1] == 17 and torch.allclose(q, expected, rtol=1e-13)
         for stop in range(len(reached)):
             again = torch.zeros(17, dtype=torch.float64)
-            strips = gram_route(lambda a, b: rows[a:b], again, tile, pool)
+            strips = gram_route(load, load, again, tile, pool)
             for _ in range(stop + 1):
                 first = next(strips)
-            list(gram_route(lambda a, b: rows[a:b], again, tile, pool, first))
+            list(gram_route(load, load, again, tile, pool, first))
             assert torch.equal(again, q)
 
 

@@ -31,7 +31,7 @@ class _Centred:
 
         def read(first: int) -> Tensor:
             last = min(first + work.plan.segment, count)
-            taken = self._taken(first, last)
+            taken = self._taken(first, last, borrowed=True)
             self.norms[first:last] = torch.linalg.vector_norm(taken, dim=1)
             return taken.sub_(self._pivot).sum(dim=0)
 
@@ -53,14 +53,25 @@ class _Centred:
         return self._pivot + self._offset
 
     def load(self, first: int, last: int) -> Tensor:
-        taken = self._taken(first, last)
+        """New, or a view of rows that are kept so."""
+        return self._less_mean(self._taken(first, last))
+
+    def borrow(self, first: int, last: int) -> Tensor:
+        """The same until this thread borrows again: where large tensors are made and freed in turn,
+        the allocator keeps a hundred megabytes of them."""
+        return self._less_mean(self._taken(first, last, borrowed=True))
+
+    def _less_mean(self, taken: Tensor) -> Tensor:
         return taken if self._centred else taken.sub_(self._pivot).sub_(self._offset)
 
-    def _taken(self, first: int, last: int) -> Tensor:
-        """Float64: of rows that are kept so a view, else new."""
+    def _taken(self, first: int, last: int, borrowed: bool = False) -> Tensor:
+        """Float64."""
         if self._kept is None:
             return self._work.rows.take(self.indices[first:last], self._work.device)
-        return self._kept[first:last].to(torch.float64)
+        kept = self._kept[first:last]
+        return (
+            self._work.room(kept).copy_(kept) if borrowed and not self._centred else kept.double()
+        )
 
 
 def score_class(work: Work, step: GramStep, pool: CorePool) -> None:
@@ -71,7 +82,7 @@ def score_class(work: Work, step: GramStep, pool: CorePool) -> None:
         q.copy_(torch.from_numpy(work.in_hand["q_so_far"]))
         work.in_hand = {}
     done = work.row
-    for reached in gram_route(rows.load, q, step.tile, pool, done):
+    for reached in gram_route(rows.load, rows.borrow, q, step.tile, pool, done):
         work.advance(strips_share(reached, count) - strips_share(done, count))
         done = reached
         work.unit_done(0, done, lambda: {"q_so_far": q.cpu().numpy()})
@@ -91,14 +102,14 @@ def _measure_distances(
 
     def look(first: int) -> None:
         here = slice(first, min(first + segment, count))
-        taken = rows.load(here.start, here.stop)
+        taken = rows.borrow(here.start, here.stop)
         r[here] = row_squares(taken)
         if seen is not None:
             seen[here] = inside(taken, work.directions)
 
     def load(first: int) -> Tensor:
         last = min(first + segment, count)
-        return rows.load(first, last) if seen is None else seen[first:last]
+        return rows.borrow(first, last) if seen is None else seen[first:last]
 
     pool.map(look, rows.starts(segment))
     for first in rows.starts(segment):

@@ -100,13 +100,19 @@ def covariance_norm(count: int, norm: Norm, ddof: int = 1) -> Norm:
 
 
 def gram_route(
-    load: Callable[[int, int], Tensor], q: Tensor, tile: int, pool: CorePool, first: int = 0
+    load: Callable[[int, int], Tensor],
+    borrow: Callable[[int, int], Tensor],
+    q: Tensor,
+    tile: int,
+    pool: CorePool,
+    first: int = 0,
 ) -> Iterator[int]:
     """q_i = sum_j (x_i . x_j)^2 for a class of ``len(q)`` samples, added into ``q`` in place; then
     F = sum_i q_i. For classes with n < 2 d, where it is cheaper than S.
 
-    ``load(a, b)`` gives the centred rows a .. b-1. Tiles on and above the diagonal of the matrix of
-    inner products are formed, each once, and one beside the diagonal serves both of its sides.
+    ``load(a, b)`` gives the centred rows a .. b-1, ``borrow(a, b)`` the same until the thread that
+    asks does so again. Tiles on and above the diagonal of the matrix of inner products are formed,
+    each once, and one beside the diagonal serves both of its sides.
     Yields after each strip of tiles the row to go on with (as ``first``, with this ``q``).
     """
     count = len(q)
@@ -115,7 +121,7 @@ def gram_route(
         mine = load(start, stop)
 
         def tile_sums(other: int, mine: Tensor = mine, start: int = start) -> tuple[Tensor, Tensor]:
-            rows = mine if other == start else load(other, min(other + tile, count))
+            rows = mine if other == start else borrow(other, min(other + tile, count))
             squares = gram_squares(mine, rows)
             return squares.sum(dim=1), squares.sum(dim=0)
 

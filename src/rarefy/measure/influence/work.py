@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class Work:
         """What the step that was stopped had computed."""
         self._flops = [plan.flops(step, rows.counts, rows.width) for step in plan.steps]
         self._all_flops = sum(self._flops)
+        self._rooms = threading.local()
 
     # ------------------------------------------------------------------------------- what routes do
 
@@ -54,6 +56,13 @@ class Work:
         for start in range(0, len(indices), self.plan.segment):
             part = indices[start : start + self.plan.segment]
             yield part, self.rows.take(part, self.device)
+
+    def room(self, rows: Tensor) -> Tensor:
+        """Float64 of the shape of these rows, without values; this thread's, and always the same."""
+        if not hasattr(self._rooms, "room") or len(self._rooms.room) < len(rows):
+            self._rooms.room = rows.new_empty(rows.shape, dtype=torch.float64)
+        room: Tensor = self._rooms.room[: len(rows)]
+        return room
 
     def class_known(
         self, label: int, mean: Tensor, trace: float, norm: float, spread: Tensor
