@@ -58,7 +58,7 @@ class Work:
             yield part, self.rows.take(part, self.device)
 
     def room(self, rows: Tensor) -> Tensor:
-        """Float64 of the shape of these rows, without values; this thread's, and always the same."""
+        """Float64 of the shape of these rows, without values: this thread's, always the same."""
         if not hasattr(self._rooms, "room") or len(self._rooms.room) < len(rows):
             self._rooms.room = rows.new_empty(rows.shape, dtype=torch.float64)
         room: Tensor = self._rooms.room[: len(rows)]
