@@ -7,6 +7,8 @@ keep nothing unless ``--out`` is given. The tests run every benchmark so.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import statistics
@@ -121,9 +123,11 @@ def timed_study(study: Study, compiled: bool, device: str = "cpu", **options: An
 
 class Memory:
     """``grown``: how much more anonymous memory there was at most; ``most``: and with that before.
-    Looks every 5 ms."""
+    Looks every 5 ms. What lies free is given back first: filled again, it would not count."""
 
     def __enter__(self) -> Memory:
+        with contextlib.suppress(AttributeError):  # (another C library than glibc)
+            ctypes.CDLL(None).malloc_trim(0)
         self._before = self.most = _anonymous()
         self._done = threading.Event()
         self._watch = threading.Thread(target=self._look)

@@ -69,9 +69,9 @@ class _Centred:
         if self._kept is None:
             return self._work.rows.take(self.indices[first:last], self._work.device)
         kept = self._kept[first:last]
-        return (
-            self._work.room(kept).copy_(kept) if borrowed and not self._centred else kept.double()
-        )
+        if borrowed and not self._centred:
+            return self._work.room(kept).copy_(kept)
+        return kept.double()
 
 
 def score_class(work: Work, step: GramStep, pool: CorePool) -> None:
