@@ -6,13 +6,15 @@ filter's coordinate): the last dimension holds the candidates, all others are ba
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rarefy.core.compilation import compiled
+from rarefy.core.compilation import built
 from rarefy.core.errors import bad_value
 from rarefy.pruning import cuda_selection
 
@@ -75,6 +77,7 @@ def project_largest(
 
     ``levels`` (see ``search_levels``) remembers where the last call on such weights found the
     limits between kept and pruned: rows in which exactly ``keep`` are above are not sorted again.
+    With ``compile_kernels`` that is done by C++ (``projection.cpp``), where a compiler works.
     """
     if not _by_bits(weights) and not cuda_selection.usable(weights):
         return torch.where(keep_largest(weights.abs(), keep), weights, 0.0)
@@ -84,8 +87,14 @@ def project_largest(
     weights = weights.contiguous()
     if levels is None:
         return apply_mask(weights, _chosen_marks(_magnitudes(weights), keep))
-    function = compiled(_from_levels) if compile_kernels else _from_levels
-    pruned, kept = function(weights, levels)
+    usable = compile_kernels and weights.dtype == torch.float32
+    if library := built(Path(__file__).with_name("projection.cpp")) if usable else None:
+        pruned, keep = torch.empty_like(weights), keep.long().contiguous()
+        sizes = ctypes.c_int64(keep.numel()), ctypes.c_int64(weights.shape[-1])
+        given = (ctypes.c_void_p(each.data_ptr()) for each in (weights, keep, levels, pruned))
+        library.rarefy_project(*sizes, *given)
+        return pruned
+    pruned, kept = _from_levels(weights, levels)
     wrong = (kept != keep).nonzero(as_tuple=True)
     if len(wrong[0]):
         rows = weights[wrong]
