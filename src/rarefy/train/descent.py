@@ -161,10 +161,7 @@ def descend(
     by_hand = isinstance(problem, HasGradients) and not automatic
     in_place = by_hand and isinstance(problem, HasSteps) and guard == "loss" and optimiser.plain
     if in_place:
-        parameters = {
-            name: value.clone(memory_format=torch.contiguous_format)
-            for name, value in parameters.items()
-        }
+        parameters = {name: own_rows(value) for name, value in parameters.items()}
     first = next(iter(parameters.values()))
     runs, device = len(first), first.device
     nonfinite = torch.full((runs,), -1, dtype=torch.int64, device=device)
@@ -213,6 +210,14 @@ def descend(
             context.advance(runs)
     records = {name: torch.stack(seen, dim=1) for name, seen in kept.items() if seen}
     return Trajectory(state.parameters, records, wanted, nonfinite)
+
+
+def own_rows(value: Tensor) -> Tensor:
+    """A copy whose rows (of the last axis) begin where whole vectors of eight do: a product that
+    is added to others takes a fifth longer on a CPU."""
+    width = value.shape[-1]
+    room = value.new_empty(*value.shape[:-1], width + (-width % 8 if width > 8 else 0))
+    return room[..., :width].copy_(value)
 
 
 def _give_back(moved: dict[str, Tensor], last: dict[str, Tensor], alive: Tensor) -> None:

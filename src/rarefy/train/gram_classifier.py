@@ -42,7 +42,7 @@ class GramClassifier:
     output_scale: float
     compile_kernels: bool = False
     noise_apart: bool = False
-    """noise has exactly nothing along the features, one Gram matrix for all: a smaller product"""
+    """noise has exactly nothing along the features: a smaller product"""
 
     @classmethod
     def of(
@@ -50,7 +50,7 @@ class GramClassifier:
     ) -> GramClassifier:
         patches = samples.patches()
         gram = patches @ patches.transpose(1, 2)
-        apart = len(gram) == 1 and _has_noise_apart(gram[0], len(samples))
+        apart = _has_noise_apart(gram, len(samples))
         return cls(gram, samples.scales(), samples.one_hot(), output_scale, compile_kernels, apart)
 
     def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
@@ -70,9 +70,8 @@ class GramClassifier:
         seen, n = parameters["responses"], self.one_hot.shape[1]
         loss, parts = self._coefficients(seen, lr)
         if self.noise_apart:
-            rows, taken = seen.flatten(0, 2), parts.flatten(0, 2)
-            rows[:, :n].addmm_(taken[:, :n], self.gram[0, :n, :n], alpha=-1)
-            rows[:, n:] -= taken[:, n:]  # features are orthonormal
+            subtract_combination(seen[..., :n], parts[..., :n], self.gram[:, :n, :n])
+            seen[..., n:] -= parts[..., n:]  # features are orthonormal
         else:
             subtract_combination(seen, parts, self.gram)
         parameters["coefficients"] -= parts
@@ -85,9 +84,9 @@ class GramClassifier:
 
 
 def _has_noise_apart(gram: Tensor, samples: int) -> bool:
-    features = gram[samples:, samples:]
-    unit = torch.eye(len(features), dtype=gram.dtype, device=gram.device)
-    return bool((features == unit).all()) and not bool(gram[:samples, samples:].any())
+    features = gram[:, samples:, samples:]
+    unit = torch.eye(features.shape[1], dtype=gram.dtype, device=gram.device)
+    return bool((features == unit).all()) and not bool(gram[:, :samples, samples:].any())
 
 
 def start_of(filters: Tensor, samples: PatchSamples) -> dict[str, Tensor]:
