@@ -90,8 +90,8 @@ def parts(compiled: bool) -> dict[str, Callable[[], tuple[float, float]]]:
 
     gradients = partial(trial.problem.gradients, trial.parameters, batch)
     found: dict[str, Callable[[], object]] = {
-        "noise": partial(trial.data.seen, trial.draws, pairs, 0),
-        "all draws and tokens": partial(trial.batch, 0),
+        "noise": lambda: trial.data.seen(trial.draws, pairs, 0).tokens,
+        "all draws and tokens": lambda: trial.batch(0).tokens,
         "products with the weights": products,
         "loss and gradient, products and all": gradients,
     }

@@ -61,6 +61,26 @@ def test_draws_by_cpp_by_numpy_and_by_torch_are_the_same_bits(
             assert torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
+@pytest.mark.parametrize(
+    ("samples", "tokens", "width", "neurons"), [(5, 1, 37, 7), (4, 3, 600, 41)]
+)
+def test_neurons_are_shown_the_pairs_that_would_be_drawn(
+    samples: int, tokens: int, width: int, neurons: int
+) -> None:
+    draws, scale = Draws(CELLS[:3], compile_kernels=True), torch.linspace(0.1, 3.0, 3)
+    weights, shape = draws.normal("weights", (neurons, width)), (samples, tokens, width)
+    for offset in (draws.normal("o", (1, samples, 1, width)), draws.normal("o", (2, *shape))):
+        given = "noise", shape, 3, scale, offset
+        views = draws.normal_views(*given).double()
+        found = draws.shown_views(*given, weights)
+        assert found is not None
+        seen, products, first = (each.double() for each in found)
+        assert torch.equal(first, views[:, 0])
+        expected = torch.einsum("rvstd,rmd->rvstm", views, weights.double())
+        torch.testing.assert_close(seen, expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(products, views @ views.mT, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "pruned", "masked branch"])
 def test_the_compiled_gradient_is_the_eager_one_to_float32(

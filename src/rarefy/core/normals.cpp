@@ -1,10 +1,16 @@
 // The normals of core/normals.py for a C++ compiler: each number rounded as there, so the same bits.
 // (-ffp-contract=off keeps products and sums apart.) Small loops over a block that stays in the
-// first cache, each of a form that compilers turn into vector instructions.
+// first cache, each of a form that compilers turn into vector instructions. Below: rows of such
+// numbers shown to neurons as soon as they are drawn, before they leave the cache.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <vector>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -65,6 +71,82 @@ void points(const uint32_t *__restrict high, const uint32_t *__restrict low, int
     }
 }
 
+// Both views of a row: of each word two numbers.
+void draw_row(uint64_t start, uint64_t stride, int64_t width, float scale, const float *one_offset,
+              const float *two_offset, float *one, float *two) {
+    uint32_t high[BLOCK], low[BLOCK];
+    for (int64_t at = 0; at < width; at += BLOCK) {
+        const int some = int(std::min<int64_t>(width - at, BLOCK));
+        words(start + uint64_t(at) * stride, stride, some, high, low);
+        points(high, low, some, scale, one_offset + at, two_offset + at, one + at, two + at);
+    }
+}
+
+typedef float Lanes __attribute__((vector_size(32)));
+
+Lanes load(const float *from) {
+    Lanes found;
+    std::memcpy(&found, from, sizeof found);
+    return found;
+}
+
+Lanes multiply_add(Lanes a, Lanes b, Lanes sum) {
+#ifdef __FMA__
+    return _mm256_fmadd_ps(a, b, sum);
+#else
+    return a * b + sum;
+#endif
+}
+
+// The inner products of R rows with 8 V neurons; columns: (width, neurons). All sums stay in
+// registers, which takes loops that are written out before anything else is done to them.
+template <int R, int V>
+void show(const float *const *rows, int64_t width, const float *columns, int64_t neurons,
+          float *const *out, int64_t at) {
+    Lanes sums[R][V] = {};
+    for (int64_t k = 0; k < width; k++) {
+        Lanes weights[V];
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) {
+            weights[v] = load(columns + k * neurons + at + 8 * v);
+#ifdef __FMA__
+            asm("" : "+x"(weights[v]));  // read once, not once per row
+#endif
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < V; v++)
+                sums[r][v] = multiply_add(weights[v], rows[r][k] - Lanes{}, sums[r][v]);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) std::memcpy(out[r] + at + 8 * v, &sums[r][v], sizeof(Lanes));
+}
+
+template <int R>
+void show_all(const float *const *rows, int64_t width, const float *columns, int64_t neurons,
+              float *const *out) {
+    int64_t at = 0;
+    for (; at + 24 <= neurons; at += 24) show<R, 3>(rows, width, columns, neurons, out, at);
+    if (at + 16 <= neurons) show<R, 2>(rows, width, columns, neurons, out, at), at += 16;
+    if (at + 8 <= neurons) show<R, 1>(rows, width, columns, neurons, out, at);
+}
+
+float inner_product(const float *a, const float *b, int64_t width) {
+    Lanes sums[2] = {};
+    int64_t k = 0;
+    for (; k + 16 <= width; k += 16)
+        for (int v = 0; v < 2; v++)
+            sums[v] = multiply_add(load(a + k + 8 * v), load(b + k + 8 * v), sums[v]);
+    sums[0] += sums[1];
+    float sum = 0.0f;
+    for (int lane = 0; lane < 8; lane++) sum += sums[0][lane];
+    for (; k < width; k++) sum += a[k] * b[k];
+    return sum;
+}
+
 }  // namespace
 
 // out: (run, 2, outer, inner, width), contiguous; offset: the same shape, read by its four strides,
@@ -72,24 +154,63 @@ void points(const uint32_t *__restrict high, const uint32_t *__restrict low, int
 extern "C" void rarefy_normals(int64_t runs, int64_t outer, int64_t inner, int64_t width,
                                const int64_t *start, const int64_t *stride, const float *scale,
                                const float *offset, const int64_t *strides, float *out) {
-    uint32_t high[BLOCK], low[BLOCK];
-    float nothing[BLOCK];
-    for (float &value : nothing) value = -0.0f;  // x + -0 is x, also where x is 0
+    const std::vector<float> nothing(width, -0.0f);  // x + -0 is x, also where x is 0
     const int64_t count = outer * inner * width;
     for (int64_t run = 0; run < runs; run++)
-        for (int64_t row = 0; row < outer * inner; row++)
-            for (int64_t column = 0; column < width; column += BLOCK) {
-                const int some = int(width - column < BLOCK ? width - column : BLOCK);
-                const int64_t at = row * width + column;
-                const float *one = nothing, *two = nothing;
-                if (offset) {
-                    one = offset + run * strides[0] + row / inner * strides[2] +
-                          row % inner * strides[3] + column;
-                    two = one + strides[1];
-                }
-                words(uint64_t(start[run]) + uint64_t(at) * uint64_t(stride[run]),
-                      uint64_t(stride[run]), some, high, low);
-                float *here = out + 2 * run * count + at;
-                points(high, low, some, scale[run], one, two, here, here + count);
+        for (int64_t row = 0; row < outer * inner; row++) {
+            const float *one = nothing.data(), *two = one;
+            if (offset) {
+                one = offset + run * strides[0] + row / inner * strides[2] + row % inner * strides[3];
+                two = one + strides[1];
             }
+            const uint64_t by = uint64_t(stride[run]);
+            float *here = out + 2 * run * count + row * width;
+            draw_row(uint64_t(start[run]) + uint64_t(row * width) * by, by, width, scale[run], one,
+                     two, here, here + count);
+        }
+}
+
+// The same numbers, not kept but for the first of two views: first, (run, sample, token, width).
+// weights: (run, neuron, width), so many neurons that they fill whole vectors; seen: inner products
+// with them, (run, 2, sample, token, neuron); products: of a sample's tokens with each other,
+// (run, 2, sample, token, token).
+extern "C" void rarefy_shown_normals(int64_t runs, int64_t samples, int64_t tokens, int64_t width,
+                                     int64_t neurons, const int64_t *start, const int64_t *stride,
+                                     const float *scale, const float *offset,
+                                     const int64_t *strides, const float *weights, float *seen,
+                                     float *products, float *first) {
+    std::vector<float> columns(width * neurons), second(tokens * width);
+    std::vector<const float *> rows(2 * tokens);
+    std::vector<float *> out(2 * tokens);
+    for (int64_t run = 0; run < runs; run++, weights += neurons * width) {
+        for (int64_t k = 0; k < width; k++)
+            for (int64_t j = 0; j < neurons; j++) columns[k * neurons + j] = weights[j * width + k];
+        const uint64_t by = uint64_t(stride[run]);
+        for (int64_t sample = 0; sample < samples; sample++) {
+            for (int64_t token = 0; token < tokens; token++) {
+                const int64_t row = sample * tokens + token;
+                const float *one = offset + run * strides[0] + sample * strides[2] + token * strides[3];
+                float *x = first + (run * samples * tokens + row) * width;
+                float *y = second.data() + token * width;
+                draw_row(uint64_t(start[run]) + uint64_t(row * width) * by, by, width, scale[run],
+                         one, one + strides[1], x, y);
+                rows[token] = x, rows[tokens + token] = y;
+                out[token] = seen + (2 * run * samples * tokens + row) * neurons;
+                out[tokens + token] = out[token] + samples * tokens * neurons;
+            }
+            int64_t done = 0;
+            for (; done + 4 <= 2 * tokens; done += 4)
+                show_all<4>(&rows[done], width, columns.data(), neurons, &out[done]);
+            for (; done < 2 * tokens; done++)
+                show_all<1>(&rows[done], width, columns.data(), neurons, &out[done]);
+            for (int64_t view = 0; view < 2; view++) {
+                float *here = products + ((2 * run + view) * samples + sample) * tokens * tokens;
+                const float *const *mine = &rows[view * tokens];
+                for (int64_t a = 0; a < tokens; a++)
+                    for (int64_t b = 0; b <= a; b++)
+                        here[a * tokens + b] = here[b * tokens + a] =
+                            inner_product(mine[a], mine[b], width);
+            }
+        }
+    }
 }

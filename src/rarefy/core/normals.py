@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from rarefy.core.compilation import built, compiled
 from rarefy.core.settings import compiler_present
@@ -209,6 +210,45 @@ def _horner(x: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
         value *= x
     value += coefficients[0]
     return value
+
+
+def shown_pairs(
+    start: Tensor,
+    stride: Tensor,
+    scale: Tensor,
+    shape: Sequence[int],
+    offset: Tensor,
+    weights: Tensor,
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """What neurons, (run, neuron, width), see of ``normal_pairs`` of a shape (sample, token, width):
+    inner products with them, (run, 2, sample, token, neuron), those of a sample's tokens with each
+    other, (run, 2, sample, token, token), and of the first view the numbers themselves. The second
+    view never leaves the processor's cache. None where there is no compiler."""
+    library = built(Path(__file__).with_name("normals.cpp"))
+    if library is None:
+        return None
+    runs, (samples, tokens, width) = len(start), shape
+    neurons = weights.shape[1]
+    weights = functional.pad(weights, (0, 0, 0, -neurons % 8)).contiguous()
+    offset = offset.float().expand(runs, 2, *shape)
+    offset = offset if offset.stride(-1) == 1 else offset.contiguous()
+    seen = torch.empty(runs, 2, samples, tokens, weights.shape[1])
+    products = torch.empty(runs, 2, samples, tokens, tokens)
+    first = torch.empty(runs, *shape)
+    start, stride, scale = start.contiguous(), stride.contiguous(), scale.contiguous()
+
+    def show_some(some: slice) -> None:
+        parts = start[some], stride[some], scale[some], offset[some]
+        sizes = len(parts[0]), samples, tokens, width, weights.shape[1]
+        library.rarefy_shown_normals(
+            *map(ctypes.c_int64, sizes),
+            *(ctypes.c_void_p(part.data_ptr()) for part in parts),
+            (ctypes.c_int64 * 4)(*offset.stride()[:4]),
+            *(ctypes.c_void_p(t[some].data_ptr()) for t in (weights, seen, products, first)),
+        )
+
+    in_parts(show_some, runs, first.numel() // _WORTH_A_THREAD)
+    return seen[..., :neurons], products, first
 
 
 def _by_cpp(

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
-from rarefy.core.normals import mix, normal_pairs, signed, words
+from rarefy.core.normals import mix, normal_pairs, shown_pairs, signed, words
 
 _BLOCK = 64
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -146,6 +146,21 @@ class Draws:
         if self.dtype == torch.float32:
             return self._pairs(stream, shape, step, scale, offset)
         return self._pairs(stream, shape, step, scale).to(self.dtype) + offset
+
+    def shown_views(
+        self,
+        stream: str,
+        shape: Sequence[int],
+        step: int,
+        scale: Tensor,
+        offset: Tensor,
+        weights: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        """What neurons see of ``normal_views``: as ``shown_pairs``; None where that cannot be."""
+        here = self.keys.device.type == "cpu" and self.compile_kernels
+        if not here or not self.dtype == weights.dtype == torch.float32:
+            return None
+        return shown_pairs(*self._origin(stream, step), scale, shape, offset, weights)
 
     def _pairs(
         self,

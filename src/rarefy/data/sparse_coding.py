@@ -10,8 +10,9 @@ of an image that is in all its crops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -47,6 +48,26 @@ class Pairs:
     def signature(self) -> Tensor:
         """Sign of the summed latent, what a pair shares: (run, sample, d), values -1, 0, 1."""
         return self.latents[:, 0].sum(dim=2).sign()
+
+
+class FreshPairs(Pairs):
+    """Pairs whose noise is drawn when their tokens are asked for."""
+
+    def __init__(
+        self,
+        draw: Callable[[], Tensor],
+        show: Callable[[Tensor], tuple[Tensor, Tensor, Tensor] | None],
+        latents: Tensor,
+    ) -> None:
+        self.__dict__.update(_draw=draw, shown_to=show, latents=latents)
+
+    shown_to: Callable[[Tensor], tuple[Tensor, Tensor, Tensor] | None]
+    """What neurons, (run, m, d1), see of tokens that nobody asks for (``Draws.shown_views``)."""
+    _draw: Callable[[], Tensor]
+
+    @cached_property
+    def tokens(self) -> Tensor:  # type: ignore[override]
+        return self._draw()
 
 
 def frequencies(majority: int, minority: int, eps_min: Tensor, eps_max: float = 1.0) -> Tensor:
@@ -219,8 +240,10 @@ class SparseCoding:
         shape = (pairs.tokens.shape[2], self.tokens, pairs.tokens.shape[4])
         std = self.sigma if self.instance is None else self.sigma * (1 - self.instance).sqrt()
         std = std if noisy is None else torch.where(noisy, std, 0.0)
-        tokens = draws.normal_views("noise", shape, step, std, pairs.tokens)
-        return Pairs(tokens, pairs.latents)
+        given = "noise", shape, step, std, pairs.tokens
+        return FreshPairs(
+            partial(draws.normal_views, *given), partial(draws.shown_views, *given), pairs.latents
+        )
 
 
 def check_sparse_coding(

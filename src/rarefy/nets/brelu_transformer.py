@@ -48,7 +48,16 @@ class Attention:
     def weights(self, tokens: Tensor) -> Tensor:
         """Softmax weights (run, sample, r, s) for tokens (run, sample, token, d1)."""
         q, k = self._apply(self.query, tokens), self._apply(self.key, tokens)
-        return torch.softmax(self.scale * _token_products(q, k), dim=-1)
+        return self.of_products(_token_products(q, k))
+
+    def of_products(self, products: Tensor) -> Tensor:
+        """The same from <q_r, k_s>, (run, sample, r, s)."""
+        return torch.softmax(self.scale * products, dim=-1)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all matrices are the identity."""
+        return self.query is None and self.key is None and self.value is None
 
     def values(self, tokens: Tensor) -> Tensor:
         return self._apply(self.value, tokens)
@@ -75,11 +84,15 @@ def _token_products(q: Tensor, k: Tensor) -> Tensor:
 def preactivations(weights: Tensor, mixing: Tensor, values: Tensor) -> Tensor:
     """<w_i, z^(r)> for neurons (run, m, d1), attention (run, sample, r, s) and value tokens
     (run, sample, s, d1): (run, sample, r, m)."""
+    return mix_tokens(mixing, project(weights, values))
+
+
+def project(weights: Tensor, values: Tensor) -> Tensor:
+    """<w_i, v_s> for neurons (run, m, d1) and tokens (run, sample, s, d1): (run, sample, s, m)."""
     runs, samples, tokens, d1 = values.shape
     # neurons first: a tall thin product the other way round is a fifth slower
     raw = torch.bmm(weights, values.reshape(runs, -1, d1).transpose(1, 2))
-    raw = raw.transpose(1, 2).reshape(runs, samples, tokens, -1)
-    return mix_tokens(mixing, raw)
+    return raw.transpose(1, 2).reshape(runs, samples, tokens, -1)
 
 
 def mix_tokens(mixing: Tensor, numbers: Tensor) -> Tensor:

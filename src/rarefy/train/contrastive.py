@@ -10,14 +10,14 @@ from torch import Tensor
 
 from rarefy.core.compilation import compiled
 from rarefy.core.rng import Draws
-from rarefy.data.sparse_coding import Pairs
+from rarefy.data.sparse_coding import FreshPairs, Pairs
 from rarefy.nets.brelu_transformer import (
     Attention,
     brelu,
     brelu_derivative,
     encode,
     mix_tokens,
-    preactivations,
+    project,
 )
 from rarefy.train.bias_schedule import BiasSchedule
 from rarefy.train.descent import automatic_gradients
@@ -103,16 +103,16 @@ class Contrastive:
         """Loss and gradient (21), times factor/tau; nothing is recorded for autograd."""
         if len(parameters) > 1:
             return automatic_gradients(self, parameters, batch)
+        weights, given = parameters["weights"], (self.tau, self.factor, self.attention, self.kept)
+        shown = None
+        if self.compile_kernels and self.attention.plain and isinstance(batch, FreshPairs):
+            shown = batch.shown_to(weights)
+        if shown is not None:
+            raw, products, values = shown
+            loss, d_raw = compiled(_backwards_of)(self.bias.value, raw, products, *given)
+            return loss, {"weights": _combined(d_raw, values)}
         function = compiled(_gradient) if self.compile_kernels else _gradient
-        loss, gradient = function(
-            parameters["weights"],
-            self.bias.value,
-            batch.tokens,
-            self.tau,
-            self.factor,
-            self.attention,
-            self.kept,
-        )
+        loss, gradient = function(weights, self.bias.value, batch.tokens, *given)
         return loss, {"weights": gradient}
 
 
@@ -128,12 +128,34 @@ def _gradient(
     runs, _, samples, length, d1 = tokens.shape
     both = tokens.reshape(runs, 2 * samples, length, d1)
     mixing, values = attention.weights(both), attention.values(both)
-    s = preactivations(weights, mixing, values)
-    threshold = bias[:, None, None, :]
+    loss, d_raw = _backwards(project(weights, values), mixing, bias, tau, factor, kept)
+    return loss, _combined(d_raw, values[:, :samples])
+
+
+def _backwards_of(
+    bias: Tensor,
+    raw: Tensor,
+    products: Tensor,
+    tau: Tensor,
+    factor: Tensor,
+    attention: Attention,
+    kept: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """``_backwards`` from what ``Draws.shown_views`` gives."""
+    mixing = attention.of_products(products.flatten(1, 2))
+    return _backwards(raw.flatten(1, 2), mixing, bias, tau, factor, kept)
+
+
+def _backwards(
+    raw: Tensor, mixing: Tensor, bias: Tensor, tau: Tensor, factor: Tensor, kept: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The loss, and its gradient in <w_i, v> of the first views' tokens, (run, sample, token, m);
+    raw: of both views, one after the other."""
+    samples = raw.shape[1] // 2
+    s, threshold = mix_tokens(mixing, raw), bias[:, None, None, :]
     f = brelu(s, threshold).sum(dim=2)
     loss, d_f = info_nce_gradient(f[:, :samples], f[:, samples:], tau, factor, kept)
-    of_x = s[:, :samples], threshold, mixing[:, :samples], values[:, :samples]
-    return loss, weight_gradient(*of_x, d_f)
+    return loss, _d_raw(s[:, :samples], threshold, mixing[:, :samples], d_f)
 
 
 def weight_gradient(
@@ -141,11 +163,18 @@ def weight_gradient(
 ) -> Tensor:
     """The gradient in the weights, (run, m, d1), from that in f, (run, sample, m); ``s``: the
     preactivations, (run, sample, token, m)."""
-    runs, samples, length, d1 = values.shape
+    return _combined(_d_raw(s, threshold, mixing, d_f), values)
+
+
+def _d_raw(s: Tensor, threshold: Tensor, mixing: Tensor, d_f: Tensor) -> Tensor:
     d_s = brelu_derivative(s, threshold) * d_f[:, :, None, :]
     # z^(r) = sum_s mixing[r, s] v_s, so the coefficient of v_s is sum_r mixing[r, s] d_s[r]
-    d_raw = mix_tokens(mixing.transpose(-1, -2), d_s).reshape(runs, samples * length, -1)
-    return torch.bmm(d_raw.transpose(1, 2), values.reshape(runs, samples * length, d1))
+    return mix_tokens(mixing.transpose(-1, -2), d_s)
+
+
+def _combined(d_raw: Tensor, values: Tensor) -> Tensor:
+    """Sum of the tokens with these coefficients: (run, m, d1)."""
+    return torch.bmm(d_raw.flatten(1, 2).transpose(1, 2), values.flatten(1, 2))
 
 
 def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:

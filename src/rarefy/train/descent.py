@@ -222,6 +222,10 @@ def own_rows(value: Tensor) -> Tensor:
 
 def _give_back(moved: dict[str, Tensor], last: dict[str, Tensor], alive: Tensor) -> None:
     """Runs that are not alive get their last weights back."""
+    if alive.device.type == "cpu" and bool(
+        alive.all()
+    ):  # (a GPU is not asked: it would be waited for)
+        return
     for name, value in moved.items():
         keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
         moved[name] = torch.where(keep, value, last[name])
