@@ -93,7 +93,7 @@ def parts(compiled: bool) -> dict[str, Callable[[], tuple[float, float]]]:
         "noise": lambda: trial.data.seen(trial.draws, pairs, 0).tokens,
         "all draws and tokens": lambda: trial.batch(0).tokens,
         "products with the weights": products,
-        "loss and gradient, products and all": gradients,
+        "loss and gradient, products and all" + ", with the noise" * compiled: gradients,
     }
     words = "compiled" if compiled else "eager"
     return {f"{name}, {words}": partial(seconds, action) for name, action in found.items()}

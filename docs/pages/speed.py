@@ -18,7 +18,8 @@ PLAIN = "plain, one run at a time, one thread"
 D = "dimensions d"
 SOURCES = (
     *("commands", "contrast-cpu", "topk-cpu", "dual-cpu", "multi-view-cpu", "influence-cpu"),
-    *("load-gallery", "commands-gpu", "topk-gpu", "contrast-gpu", "pruner-gpu", "training-gpu"),
+    *("influence-memory", "load-gallery", "commands-gpu", "topk-gpu", "contrast-gpu"),
+    *("pruner-gpu", "training-gpu"),
 )
 """Records that are told where they were made."""
 
@@ -127,8 +128,7 @@ python benchmarks/goals.py    # those of a CPU, and this table
 
 
 def _limits() -> list[str]:
-    dual, topk = (record(name)["ratio_to_best_plain"] for name in ("dual-cpu", "topk-cpu"))
-    alone = "products alone, pruned every step"
+    dual, own = record("dual-cpu")["ratio_to_best_plain"], "dual, own noise per cell"
     bare = record("commands-gpu")["without bytecode"]
     without = [median(bare[name]["warm"]) for name in ("topk-phase", "contrast-alignment")]
     shorter = record("training-gpu")["recipes_of_24_epochs"]
@@ -144,8 +144,7 @@ def _limits() -> list[str]:
     plain = further.pop("plain torch")[0]
     chosen = [f"{one:.1f}" for one in further.pop("as chosen")]
     others, best = list(further), max(max(seen) for seen in further.values())
-    noise = record("contrast-cpu")["core_seconds_per_run_step_of_parts"]["noise, eager"]
-    step = record("contrast-cpu")["median"]["core"][PLAIN]
+    memory = record("influence-memory")["megabytes"]
     suite = record("suite")
     each = record("commands")["seconds"]["make test"]["end"] / suite["tests"]
     parts = suite["processor seconds"]
@@ -162,12 +161,10 @@ def _limits() -> list[str]:
             2026-11-18.""",
         f"""**Any dimension:** the product with the Gram matrix alone is
             {dual["wall"]["product alone"]:.1f} times the plain loop
-            ({dual["core"]["product alone"]:.1f} per core), so a whole step stays below that.""",
-        f"""**TopK on two cores:** the two matrix products alone are {topk["wall"][alone]:.1f} times
-            the plain loop ({topk["core"][alone]:.1f} per core); the rest is passes over memory and
-            the exact selection.""",
-        f"""**Without a C++ compiler** numpy draws the random numbers, {1e3 * noise:.2f} ms per run
-            and step, where a step of the plain loop takes {1e3 * step:.2f}.""",
+            ({dual["core"]["product alone"]:.1f} per core), a step
+            {dual["wall"][own]:.1f}. What else a step does (softmax, which neurons are open, the sum
+            of the coefficients) are passes over memory that take as long as the product. This is
+            no limit in principle: one pass in place of several would come closer.""",
         f"""**The two commands on the card** are for a Python that keeps bytecode, as it does by
             default; told not to, they take {without[0]:.0f} and {without[1]:.0f} s. A step of the
             map as two fused Triton kernels in place of torch's products took 17.5 ms where it takes
@@ -181,18 +178,18 @@ def _limits() -> list[str]:
             schedule, cutout, mirroring in turn, averaged weights, smoothing, small images first) at
             more than {best:.1f} %. Images pass at 38 % of what the card's bf16 products allow.""",
         """**Ratios beside a plain loop** differ by a fifth from run to run: what else the machine
-            does slows the plain loop and ours unlike. The record before this one (same day,
-            three or five rounds, in the order of the table) had 7.6, 1.5, 5.5, 3.8 and 10.8.""",
-        """**Contrastive laboratory:** the ratio is of 256 runs and 200 steps. With 100 steps, and
-            32 runs without a compiler, it was 6.4 and 1.1 (n = 5): preparing costs more of a short
-            run.""",
-        """**Influence in half the memory:** images are kept as bytes, few scatter matrices are made
-            at a time, and rows become float64 in one place per thread. Beside the code of before,
-            both after all free memory was given back: MNIST 110 and 115 MB where it was 154 and
-            162, CIFAR-10 162 (n = 1) where it was 358. The table's figures are from before that was
-            looked at: they do not count memory that lay free, so CIFAR-10's is too small. What is
-            left of MNIST are covariances that two cores factor at once.""",
+            does slows the plain loop and ours unlike.""",
+        f"""**Influence in half the memory:** images are kept as bytes, few scatter matrices are
+            made at a time, and rows become float64 in one place per thread. Beside the code of
+            before (medians of {len(memory["cifar10"]["now"])} runs each, in turn, free memory given
+            back first) CIFAR-10 takes {_share(memory["cifar10"])} of the memory, MNIST
+            {_share(memory["mnist"])}, at the same processor time. What is left of MNIST are
+            covariances that two cores factor at once.""",
     ]
+
+
+def _share(megabytes: dict[str, list[float]]) -> str:
+    return f"{100 * median(megabytes['now']) / median(megabytes['before']):.0f} %"
 
 
 def _contrastive() -> list[str]:
@@ -201,6 +198,7 @@ def _contrastive() -> list[str]:
     parts = {k: 1e3 * v for k, v in found["core_seconds_per_run_step_of_parts"].items()}
     noise, all_draws = parts["noise, compiled"], parts["all draws and tokens, compiled"]
     products = parts["products with the weights, compiled"]
+    together = parts["loss and gradient, products and all, with the noise, compiled"]
     compiled = "rarefy, compiled (needs a C++ compiler; the default for long runs)"
     return [
         "The sizes of Fig. 2 and 3 of Liao et al.: 500 dimensions, 24 neurons, 64 pairs per batch.",
@@ -213,9 +211,11 @@ def _contrastive() -> list[str]:
             ],
         ),
         _text(f"""Batches of runs take a core each; the plain loop gains nothing from a second one.
-            Of the {ms[COMPILED]:.2f} ms, {noise:.2f} are normal random numbers (by C++),
-            {all_draws - noise:.2f} latents and tokens, {products:.2f} products of weights and
-            tokens. If all but the random numbers were free, it would be {ms[PLAIN] / noise:.0f}
+            Compiled, C++ shows each token's noise to the neurons as it is drawn, and the second
+            view is never kept: with loss and gradient {together:.2f} ms of a core, where drawing
+            alone takes {noise:.2f}, latents {all_draws - noise:.2f}, and torch's products of
+            weights and tokens {products:.2f}. (Parts were timed one by one, the whole by two
+            threads.) If all but the random numbers were free, it would be {ms[PLAIN] / noise:.0f}
             times the plain loop per core. Without a compiler numpy draws the same numbers, bit for
             bit, in {parts["noise, eager"]:.2f} ms."""),
         _text("""On the H200 the 3,000 runs of Fig. 2 and 3 take 0.6 s to the step of the figure and

@@ -148,6 +148,8 @@ class Experiment(ABC):
     processes are asked for."""
     compile_from: ClassVar[int] = 20_000
     """Runs times steps from which compiling saves more than it takes, on a CPU."""
+    batch_on_cpu: ClassVar[int | None] = None
+    """Cells of a batch on a CPU, if more than usual are faster."""
 
     seeds: Count = 100
     """repeats of each grid point"""

@@ -220,7 +220,7 @@ def shown_pairs(
     offset: Tensor,
     weights: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """What neurons, (run, neuron, width), see of ``normal_pairs`` of a shape (sample, token, width):
+    """What neurons, (run, neuron, width), see of ``normal_pairs`` of shape (sample, token, width):
     inner products with them, (run, 2, sample, token, neuron), those of a sample's tokens with each
     other, (run, 2, sample, token, token), and of the first view the numbers themselves. The second
     view never leaves the processor's cache. None where there is no compiler."""

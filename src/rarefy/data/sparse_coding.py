@@ -66,7 +66,7 @@ class FreshPairs(Pairs):
     _draw: Callable[[], Tensor]
 
     @cached_property
-    def tokens(self) -> Tensor:  # type: ignore[override]
+    def tokens(self) -> Tensor:
         return self._draw()
 
 

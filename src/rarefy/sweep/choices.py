@@ -21,8 +21,8 @@ from rarefy.sweep.arrays import CHUNK_RUNS
 from rarefy.sweep.store import Store
 from rarefy.sweep.workers import MEMORY_SHARE, threads_at_once
 
-BATCH_CPU = 64
-"""More save no time, and little is lost when the run is killed."""
+BATCH_CPU = 32
+"""Stays in cache, and little is lost when the run is killed."""
 BATCH_CUDA = 4096
 COMPILE_FROM_CUDA = 100_000
 """Runs times steps below which compiling takes longer than it saves."""
@@ -104,7 +104,7 @@ def usual_batch(
         # a small grid in small batches: every worker has some, and a kill loses little
         workers = threads_at_once(store.study, device, threads)
         share = math.ceil(len(store.grid) / (2 * workers))
-        largest = min(fit, BATCH_CPU, share)
+        largest = min(fit, store.study.batch_on_cpu or BATCH_CPU, share)
     # whole chunks, so that two batches do not write to one file, or an even part of one
     return largest // CHUNK_RUNS * CHUNK_RUNS or 1 << (largest.bit_length() - 1)
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -72,6 +72,8 @@ class ContrastiveExperiment(Experiment):
     """The setting but for the features; 000 publishes d1 = 500 and 24 neurons, the rest is our
     choice, examined by the study ``contrast-sensitivity``. An experiment adds ``sigma``, the noise
     std, and ``bias_scale``, each an axis or one number."""
+
+    batch_on_cpu: ClassVar[int | None] = 64
 
     d1: Count = 500
     """dimension of a token"""
