@@ -175,7 +175,7 @@ def test_lowest_and_latest_versions_were_tested_and_lower_bounds_are_true() -> N
 
 # The wheel and the source archive
 
-SHIPPED = {".py", ".cpp", ".toml", ".json", ".j2", ".js", ".css", ".typed"}
+SHIPPED = {".py", ".cpp", ".h", ".toml", ".json", ".j2", ".js", ".css", ".typed"}
 
 
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, bytes]:

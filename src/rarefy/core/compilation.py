@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import torch
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+WORTH_BUILDING = 500
+"""Runs times steps that save the second in which C++ files are built."""
 
 
 @cache

@@ -147,7 +147,8 @@ class Experiment(ABC):
     """A cell is a whole training of a real network: it has the device for itself, unless several
     processes are asked for."""
     compile_from: ClassVar[int] = 20_000
-    """Runs times steps from which compiling saves more than it takes, on a CPU."""
+    """Runs times steps from which compiling saves more than it takes, on a CPU:
+    ``WORTH_BUILDING`` where nothing but C++ files is compiled."""
     batch_on_cpu: ClassVar[int | None] = None
     """Cells of a batch on a CPU, if more than usual are faster."""
 

@@ -8,9 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
-#ifdef __FMA__
-#include <immintrin.h>
-#endif
+
+#include "products.h"
 
 namespace {
 
@@ -82,64 +81,21 @@ void draw_row(uint64_t start, uint64_t stride, int64_t width, float scale, const
     }
 }
 
-typedef float Lanes __attribute__((vector_size(32)));
-
-Lanes load(const float *from) {
-    Lanes found;
-    std::memcpy(&found, from, sizeof found);
-    return found;
-}
-
-Lanes multiply_add(Lanes a, Lanes b, Lanes sum) {
-#ifdef __FMA__
-    return _mm256_fmadd_ps(a, b, sum);
-#else
-    return a * b + sum;
-#endif
-}
-
-// The inner products of R rows with 8 V neurons; columns: (width, neurons). All sums stay in
-// registers, which takes loops that are written out before anything else is done to them.
-template <int R, int V>
-void show(const float *const *rows, int64_t width, const float *columns, int64_t neurons,
-          float *const *out, int64_t at) {
-    Lanes sums[R][V] = {};
-    for (int64_t k = 0; k < width; k++) {
-        Lanes weights[V];
-#pragma GCC unroll 4
-        for (int v = 0; v < V; v++) {
-            weights[v] = load(columns + k * neurons + at + 8 * v);
-#ifdef __FMA__
-            asm("" : "+x"(weights[v]));  // read once, not once per row
-#endif
-        }
-#pragma GCC unroll 4
-        for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-            for (int v = 0; v < V; v++)
-                sums[r][v] = multiply_add(weights[v], rows[r][k] - Lanes{}, sums[r][v]);
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < V; v++) std::memcpy(out[r] + at + 8 * v, &sums[r][v], sizeof(Lanes));
-}
-
 template <int R>
 void show_all(const float *const *rows, int64_t width, const float *columns, int64_t neurons,
               float *const *out) {
     int64_t at = 0;
-    for (; at + 24 <= neurons; at += 24) show<R, 3>(rows, width, columns, neurons, out, at);
-    if (at + 16 <= neurons) show<R, 2>(rows, width, columns, neurons, out, at), at += 16;
-    if (at + 8 <= neurons) show<R, 1>(rows, width, columns, neurons, out, at);
+    for (; at + 24 <= neurons; at += 24) inner_products<Eight, R, 3>(rows, width, columns, neurons, out, at);
+    if (at + 16 <= neurons) inner_products<Eight, R, 2>(rows, width, columns, neurons, out, at), at += 16;
+    if (at + 8 <= neurons) inner_products<Eight, R, 1>(rows, width, columns, neurons, out, at);
 }
 
 float inner_product(const float *a, const float *b, int64_t width) {
-    Lanes sums[2] = {};
+    Eight sums[2] = {};
     int64_t k = 0;
     for (; k + 16 <= width; k += 16)
         for (int v = 0; v < 2; v++)
-            sums[v] = multiply_add(load(a + k + 8 * v), load(b + k + 8 * v), sums[v]);
+            sums[v] = multiply_add(load<Eight>(a + k + 8 * v), load<Eight>(b + k + 8 * v), sums[v]);
     sums[0] += sums[1];
     float sum = 0.0f;
     for (int lane = 0; lane < 8; lane++) sum += sums[0][lane];

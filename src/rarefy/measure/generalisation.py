@@ -37,7 +37,7 @@ def scores_of(
     filters: Tensor, samples: PatchSamples, output_scale: float, compile_kernels: bool = False
 ) -> Tensor:
     """F_k(x_i): (run, classes, n)."""
-    pool = compiled(pooled) if compile_kernels else pooled
+    pool = compiled(pooled) if compile_kernels and filters.is_cuda else pooled
     noise = pool(responses(filters, samples.noise)) * samples.noise_scale[:, None, None]
     feature = pool(responses(filters, samples.features)) * samples.strength[:, None, :]
     return output_scale * class_scores(noise, feature, samples.one_hot())

@@ -180,7 +180,7 @@ def tail_errors(
     if samples < 1:
         raise bad_value("samples", samples, "must be at least 1")
     runs, classes, m = filters.shape[:3]
-    pool = compiled(pooled) if compile_kernels else pooled
+    pool = compiled(pooled) if compile_kernels and filters.is_cuda else pooled
     products = neuron_products(filters, eigenvalues)
     by = {name: TailTally.empty(runs, classes, lengths, filters.device) for name in CRITERIA}
     few = torch.zeros(2, runs, classes, dtype=torch.float64, device=filters.device)

@@ -18,17 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rarefy.core.compilation import compiled
 from rarefy.data.patches import PatchSamples
 from rarefy.nets.patch_cnn import responses
 from rarefy.train.optimisers import Rate
-from rarefy.train.patch_classifier import (
-    combination,
-    patch_coefficients,
-    patch_loss,
-    per_each,
-    subtract_combination,
-)
+from rarefy.train.patch_classifier import combination, subtract_combination
+from rarefy.train.patch_coefficients import gram_step, patch_coefficients, patch_loss
 
 
 @dataclass(frozen=True)
@@ -67,20 +61,25 @@ class GramClassifier:
 
     def step(self, parameters: dict[str, Tensor], lr: Rate, batch: Any = None) -> Tensor:
         """Plain descent, where the parameters lie; the loss before."""
-        seen, n = parameters["responses"], self.one_hot.shape[1]
-        loss, parts = self._coefficients(seen, lr)
+        seen, sums, n = parameters["responses"], parameters["coefficients"], self.one_hot.shape[1]
+        if self.compile_kernels:
+            inner = n if self.noise_apart else seen.shape[3]
+            how = self.gram, inner, self.scales, self.one_hot, lr, self.output_scale
+            if (loss := gram_step(seen, sums, *how)) is not None:
+                return loss
+        loss, parts = self._coefficients(seen, lr, sums)
         if self.noise_apart:
             subtract_combination(seen[..., :n], parts[..., :n], self.gram[:, :n, :n])
             seen[..., n:] -= parts[..., n:]  # features are orthonormal
         else:
             subtract_combination(seen, parts, self.gram)
-        parameters["coefficients"] -= parts
         return loss
 
-    def _coefficients(self, seen: Tensor, factor: Rate) -> tuple[Tensor, Tensor]:
-        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
-        factors = per_each(factor, seen)
-        return function(seen, self.scales, self.one_hot, factors, self.output_scale)
+    def _coefficients(
+        self, seen: Tensor, factor: Rate, sums: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        how = True, self.compile_kernels, sums
+        return patch_coefficients(seen, self.scales, self.one_hot, factor, self.output_scale, *how)
 
 
 def _has_noise_apart(gram: Tensor, samples: int) -> bool:

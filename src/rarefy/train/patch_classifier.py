@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rarefy.core.compilation import compiled
 from rarefy.data.patches import PatchSamples
-from rarefy.nets.patch_cnn import class_scores, pooled, responses
+from rarefy.nets.patch_cnn import responses
 from rarefy.train.optimisers import Rate
+from rarefy.train.patch_coefficients import patch_coefficients, patch_loss
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,16 @@ class PatchClassifier:
 
     def step(self, parameters: dict[str, Tensor], lr: Rate, batch: Any = None) -> Tensor:
         """Plain descent, where the parameters lie; the loss before."""
-        loss, parts = self._coefficients(parameters["filters"], lr)
-        subtract_combination(parameters["filters"], parts, self.patches)
-        if "coefficients" in parameters:
-            parameters["coefficients"] -= parts[..., : parameters["coefficients"].shape[-1]]
+        filters, sums = parameters["filters"], parameters.get("coefficients")
+        loss, parts = self._coefficients(filters, lr, sums)
+        subtract_combination(filters, parts, self.patches)
         return loss
 
-    def _coefficients(self, filters: Tensor, factor: Rate) -> tuple[Tensor, Tensor]:
-        """As ``patch_coefficients``, times a factor."""
-        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
-        seen, factors = self._responses(filters), per_each(factor, filters)
-        return function(
-            seen, self.scales, self.one_hot, factors, self.output_scale, self.open_at_zero
-        )
+    def _coefficients(
+        self, filters: Tensor, factor: Rate, sums: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        seen, how = self._responses(filters), (self.open_at_zero, self.compile_kernels, sums)
+        return patch_coefficients(seen, self.scales, self.one_hot, factor, self.output_scale, *how)
 
     def _responses(self, filters: Tensor) -> Tensor:
         if self.noise_columns is None:
@@ -128,57 +125,6 @@ def _are_on_axes(samples: PatchSamples) -> bool:
     axes = torch.eye(classes, features.shape[2], dtype=features.dtype, device=features.device)
     empty = not bool(samples.noise[..., :classes].any())
     return len(features) == 1 and empty and bool((features == axes).all())
-
-
-def _scores(seen: Tensor, one_hot: Tensor) -> Tensor:
-    """Class scores of the samples from pooled responses to all patches: (run, classes, n)."""
-    samples, classes = one_hot.shape[1:]
-    return class_scores(seen[..., :samples], seen[..., samples : samples + classes], one_hot)
-
-
-def _at_label(values: Tensor, one_hot: Tensor) -> Tensor:
-    """Each sample's entry at its own class: (run, n) from (run, classes, n)."""
-    return (values * one_hot.transpose(1, 2)).sum(dim=1)
-
-
-def patch_loss(seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float) -> Tensor:
-    """Cross-entropy, (run,), from responses to all patches, (run, classes, m, patch)."""
-    pool = pooled(seen) * scales[:, None, :]
-    log_p = torch.log_softmax(output_scale * _scores(pool, one_hot), dim=1)
-    return -_at_label(log_p, one_hot).mean(dim=1)
-
-
-def patch_coefficients(
-    seen: Tensor,
-    scales: Tensor,
-    one_hot: Tensor,
-    factors: Tensor,
-    output_scale: float,
-    open_at_zero: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """Loss, (run,), and the coefficient of each patch in the gradient of each filter times the
-    run's factor, (run, classes, m, patch): l'_ki [<w, xi_i> >= 0] for a noise patch, the sum of
-    l'_ki over a class's samples times [<w, u> >= 0] for its feature; l'_ki = softmax_k - [y_i = k]
-    (002 Sec. 3)."""
-    samples, classes = one_hot.shape[1:]
-    pool = pooled(seen) * scales[:, None, :]
-    log_p = torch.log_softmax(output_scale * _scores(pool, one_hot), dim=1)
-    loss = -_at_label(log_p, one_hot).mean(dim=1)
-    residual = (torch.exp(log_p) - one_hot.transpose(1, 2)) * (output_scale / samples)
-    shared = one_hot[0] if len(one_hot) == 1 else one_hot  # not copied for every run
-    weight = torch.cat([residual, residual @ shared], dim=2)
-    if seen.shape[3] > samples + classes:
-        weight = functional.pad(weight, (0, seen.shape[3] - samples - classes))
-    weight = weight * (scales * factors[:, None])[:, None, :]
-    is_open = seen >= 0 if open_at_zero else seen > 0
-    return loss, weight[:, :, None, :] * is_open  # not ``where``: three times as slow on a CPU
-
-
-def per_each(factor: Rate, like: Tensor) -> Tensor:
-    """One factor per run, (run,)."""
-    if isinstance(factor, Tensor):
-        return factor.to(like).expand(len(like))
-    return like.new_full((len(like),), factor)
 
 
 def subtract_combination(whole: Tensor, coefficients: Tensor, patches: Tensor) -> None:

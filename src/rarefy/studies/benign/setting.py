@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import WORTH_BUILDING
 from rarefy.core.contracts import Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf, Positive, Rule
@@ -57,6 +58,7 @@ class ClassNoiseExperiment(Experiment):
     direction of the class's own, which sets the noise correlation ratio Gamma."""
 
     lab: ClassVar[str] = "benign"
+    compile_from: ClassVar[int] = WORTH_BUILDING
     kinds: ClassVar[int] = 1
     """kinds of noise besides the special directions; each needs axes of its own without vectors"""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from torch import Tensor
 
+from rarefy.core.compilation import WORTH_BUILDING
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.parameters import Count, NotNegative, OneOf, Positive, Whole
@@ -46,7 +47,7 @@ class GranularityExperiment(Experiment):
     """The finite setting. The paper's own (c_b = 2 and d^2 neurons per output for coarse labels)
     has one detector of a given feature among 144,000 neurons at d = 100: c_b is free here."""
 
-    compile_from: ClassVar[int] = 500  # small C++ files, built in a second
+    compile_from: ClassVar[int] = WORTH_BUILDING
 
     # the meanings are those of the table of the setting (``charts.setting_table``)
     d: int = 100

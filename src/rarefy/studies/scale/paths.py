@@ -32,7 +32,7 @@ from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import output_scale, responses
 from rarefy.theory.topk import logit_gain
 from rarefy.train.fitting import FitResult, fit
-from rarefy.train.patch_classifier import patch_loss
+from rarefy.train.patch_coefficients import patch_loss
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import WORTH_BUILDING
 from rarefy.core.contracts import Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
@@ -65,8 +66,7 @@ class SignalNoiseExperiment(Experiment):
     """The setting of 002 App. A.1; ``combine`` is "sum" because its figure needs it (with the mean
     over filters of the paper's formulas the training loss stays far above the reported 0.01)."""
 
-    # 25 s, to save an eighth of half a millisecond (benchmarks/bench_topk_cpu.py)
-    compile_from: ClassVar[int] = 300_000
+    compile_from: ClassVar[int] = WORTH_BUILDING
 
     classes: Annotated[int, AtLeast(2)] = 10
     """number of classes (T of 002)"""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import WORTH_BUILDING
 from rarefy.core.contracts import Cells, Context, Experiment
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, Positive
@@ -132,6 +133,8 @@ def check_dimension(d: float, classes: int, filters: int, samples: int, form: st
 @dataclass(frozen=True, kw_only=True)
 class UnprunedExperiment(Experiment):
     """Trainings without pruning; cells may differ in every quantity."""
+
+    compile_from: ClassVar[int] = WORTH_BUILDING
 
     filters: Count = 20
     """filters per class (m)"""
