@@ -92,9 +92,10 @@ def _on_the_card() -> Iterator[tuple[str, str, str, str, bool]]:
         *("1.05 / 1.25", f"{seldom['median']:.2f} ({spread}) / {often['median']:.2f}"),
         seldom["median"] <= 1.05 and often["median"] <= 1.25,
     )
-    runs = record("training-gpu")["time_to_accuracy"]["runs"]
-    took = median(run["reached"]["seconds"] for run in runs)
-    yield "CIFAR-10 to 94 %, ResNet-18, H200", "32.5 s", "15 s", f"{took:.0f} s", took <= 15
+    ends = [run["end"] for run in record("training-gpu")["time_to_accuracy"]["runs"]]
+    took, worst = median(end["seconds"] for end in ends), min(end["accuracy"] for end in ends)
+    now = f"{took:.0f} s, ResNet-9 (n = {len(ends)})"
+    yield "CIFAR-10 to 94 %, H200", "32.5 s, ResNet-18", "15 s", now, took <= 15 and worst >= 0.94
 
 
 def in_minutes(seconds: float) -> str:

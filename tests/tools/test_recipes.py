@@ -74,7 +74,15 @@ def test_a_transformer_is_trained_with_adamw() -> None:
     assert changed == {"optimizer": "adamw", "learning_rate": 0.002, "weight_decay": 0.05}
 
 
-@pytest.mark.parametrize("network", ["cnn", "vit"])
+def test_a_resnet9_on_many_photographs_has_a_recipe_of_its_own() -> None:
+    many, few = (usual_recipe(data(count, 3, 32), "resnet9") for count in (20_001, 20_000))
+    assert (many["epochs"], many["learning_rate"], many["label_smoothing"]) == (36, 0.4, 0.1)
+    assert few == usual_recipe(data(20_000, 3, 32), "cnn")
+    here = usual_recipe(data(20_001, 3, 32), "resnet9", on_cpu=True)
+    assert here["epochs"] == 10 and here | {"epochs": 36} == many
+
+
+@pytest.mark.parametrize("network", ["cnn", "vit", "resnet9"])
 def test_every_recipe_can_be_used(network: str) -> None:
     found = usual_recipe(data(100, 3), network)
     Augmentation(found.pop("shift"), found.pop("flip"))
@@ -110,6 +118,9 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda")
 def test_the_network_follows_the_device_and_the_size_of_the_images() -> None:
     assert usual_network(data(100, 3, 32), CPU) == "cnn-small"
     assert usual_network(data(100, 3, 32), GPU) == "cnn"
+    assert usual_network(data(20_001, 3, 32), GPU) == "resnet9"
+    assert usual_network(data(20_001, 3, 32), CPU) == "cnn-small"
+    assert usual_network(data(20_001, 1, 32), GPU) == "cnn"
     assert usual_network(data(100, 1, 8), CPU) == "cnn"  # small already
 
 

@@ -84,7 +84,7 @@ def granularity(
     network: Annotated[
         str,
         typer.Option(
-            help="lenet, cnn, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
+            help="lenet, cnn, resnet9, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
             "module:callable."
         ),
     ] = "cnn",

@@ -148,7 +148,8 @@ def influence(
     network: Annotated[
         str,
         typer.Option(
-            help="What is retrained: logistic, or on images lenet, cnn, resnet18, vit, yours.",
+            help="What is retrained: logistic, or on images lenet, cnn, resnet9, resnet18, vit, "
+            "yours.",
             rich_help_panel=REMOVING,
         ),
     ] = "logistic",

@@ -67,7 +67,7 @@ def pretrain(
     network: Annotated[
         str | None,
         typer.Option(
-            help="lenet, cnn, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
+            help="lenet, cnn, resnet9, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
             f"module:callable. {AUTO}"
         ),
     ] = None,

@@ -53,8 +53,8 @@ def train(
     network: Annotated[
         str | None,
         typer.Option(
-            help="lenet, cnn, cnn-small, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
-            f"module:callable. {AUTO}"
+            help="lenet, cnn, cnn-small, resnet9, resnet18, vit, timm:NAME, torchvision:NAME, or "
+            f"yours as module:callable. {AUTO}"
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Passes. {AUTO}")] = None,

@@ -25,12 +25,14 @@ from rarefy.nets.named import (
     named_callable,
 )
 from rarefy.nets.resnet import ResNet18
+from rarefy.nets.resnet9 import ResNet9
 from rarefy.nets.vit import ViT
 
 NETWORKS: dict[str, Callable[[int, int, int], nn.Module]] = {
     "lenet": LeNet,
     "cnn": ImageCNN,
     "cnn-small": partial(ImageCNN, width=16),
+    "resnet9": ResNet9,
     "resnet18": ResNet18,
     "vit": ViT,
 }

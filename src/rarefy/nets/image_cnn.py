@@ -49,11 +49,11 @@ class ImageCNN(nn.Module):
             raise bad_value("width", width, "must be at least 1")
         times = halvings(size)
         self.left = -(-size // 2**times)
-        layers: list[nn.Module] = [_Convolution(channels, width, halve=times > 0)]
+        layers: list[nn.Module] = [Convolution(channels, width, halve=times > 0)]
         narrow = width
         for stage, factor in enumerate(STAGES, start=1):
             wide = factor * width
-            layers += [_Convolution(narrow, wide, halve=times > stage), _Convolution(wide, wide)]
+            layers += [Convolution(narrow, wide, halve=times > stage), Convolution(wide, wide)]
             narrow = wide
         self.layers = nn.Sequential(*layers)
         self.head = nn.Linear(narrow, classes)
@@ -66,7 +66,7 @@ class ImageCNN(nn.Module):
         return answers
 
 
-class _Convolution(nn.Module):
+class Convolution(nn.Module):
     """Convolution, halving if asked for, normalisation, ReLU. No bias: the normalisation has one.
 
     Halving before the normalisation and not after it: the maximum of what is not yet cut off at

@@ -58,7 +58,7 @@ class SparseTraining(Experiment):
     data: str = "digits"
     """image set: digits, mnist, cifar10, cifar100, or a folder of class folders"""
     network: str = "cnn"
-    """lenet, cnn, cnn-small, resnet18, vit, or module:callable"""
+    """lenet, cnn, cnn-small, resnet9, resnet18, vit, or module:callable"""
     keep: tuple[float, ...] = (1.0, 0.8, 0.5, 0.3, 0.1)
     """shares of the weights that stay, 1 is the dense network"""
     noise: tuple[float, ...] = (0.0,)

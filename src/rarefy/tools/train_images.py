@@ -152,8 +152,9 @@ def train(
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
         keep: shares of the weights to keep, or "auto": one is chosen by a short race on held-out
             training images. The dense network is always trained too.
-        network: lenet, cnn, cnn-small, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours
-            as ``module:callable``; by the set and the device if not given, as are the next two.
+        network: lenet, cnn, cnn-small, resnet9, resnet18, vit, ``timm:NAME``,
+            ``torchvision:NAME``, or yours as ``module:callable``; by the set and the device if not
+            given, as are the next two.
         epochs: how often a training sees each image.
         seeds: repeats, each dense and pruned from one start; fewer than 5 decide nothing.
         update: of pruned weights: project (zero, trained on), dense or masked.
@@ -238,6 +239,8 @@ def train(
         precision=precision,
         compile=compiled,
         classes=images.classes,
+        warm_up=recipe["warm_up"],
+        label_smoothing=recipe["label_smoothing"],
         **chosen,
     )
     check_run(experiment, max_seconds, jobs, threads)

@@ -158,8 +158,8 @@ def granularity(
             least ten images per id.
         features: what is clustered: target (of a network trained on it), pixels, an embedding
             (.npy, a row per training image) or a backbone of ``rarefy pretrain`` (.pt).
-        network: lenet, cnn, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours as
-            ``module:callable``.
+        network: lenet, cnn, resnet9, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or
+            yours as ``module:callable``.
         epochs, tune_epochs: of pre-training and of fine-tuning, half as many if not given.
         seeds: repeats; fewer than 5 decide nothing.
         checkpoints: shares of the pre-training after which a copy is fine-tuned too.

@@ -98,7 +98,7 @@ class GranularityExperiment(Experiment):
     """what is clustered: target (of a network trained on it), pixels, an embedding (.npy) or a
     backbone of rarefy pretrain (.pt)"""
     network: str = "cnn"
-    """lenet, cnn, resnet18, vit, or module:callable"""
+    """lenet, cnn, resnet9, resnet18, vit, or module:callable"""
     epochs: Count = 20
     """of pre-training"""
     tune_epochs: Count = 10

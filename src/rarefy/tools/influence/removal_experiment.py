@@ -85,7 +85,7 @@ class RemovalExperiment(Experiment):
     columns: str = ""
     """of a table: its feature columns, separated by commas; all numeric ones if empty"""
     network: str = "lenet"
-    """logistic (anything), or on images lenet, cnn, resnet18, vit, module:callable"""
+    """logistic (anything), or on images lenet, cnn, resnet9, resnet18, vit, module:callable"""
     by: tuple[str, ...] = ("high", "low", "random", "distance", "mahalanobis")
     """high or low influence, random, distance, mahalanobis, norm, disagreement (each also -low)"""
     within: tuple[str, ...] = ("class", "all")

@@ -68,7 +68,7 @@ class LongTailPretraining(Experiment):
     data: str = "digits"
     """image set: digits, mnist, cifar10, cifar100, or a folder of class folders"""
     network: str = "cnn"
-    """lenet, cnn, resnet18, vit, or module:callable"""
+    """lenet, cnn, resnet9, resnet18, vit, or module:callable"""
     algorithm: tuple[str, ...] = ("simclr", "pruned:0.7", "branches:0.1")
     """simclr, pruned:KEEP (000 Algorithm 1), branches:KEEP, sdclr; words after a + change them;
     pixels and untrained are what features are worth without any training"""

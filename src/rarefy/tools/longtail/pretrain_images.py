@@ -94,8 +94,8 @@ def pretrain_images(
             without masks is what others are compared with. ``auto``: simclr or branches:0.1,
             by held-out training images after one whole training each (simclr unless the other is
             better by more than a standard error); raw pixels are judged beside it.
-        network: lenet, cnn, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours as
-            ``module:callable``; by the images and the device if not given.
+        network: lenet, cnn, resnet9, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or
+            yours as ``module:callable``; by the images and the device if not given.
         epochs, batch, learning_rate, warm_up: by the number and size of the images and the device
             if not given (``tools.longtail.recipes``).
         rho: makes the set long-tailed: images of the largest class over those of the smallest.
