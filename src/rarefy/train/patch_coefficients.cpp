@@ -1,6 +1,6 @@
 // Loss of the patch network and the coefficient of each patch in its gradient: what
 // patch_coefficients.py does by torch, in two passes over the responses of one run at a time, which
-// stay in a core's cache. Loops of a form that compilers turn into vector instructions; comparisons
+// stay in a core's cache; and whole steps by responses. Loops of a form that compilers turn into vector instructions; comparisons
 // so that what is not a number stays so.
 
 #include <algorithm>
@@ -152,15 +152,14 @@ const int ROWS = 4, VECTORS = 2;
 const int WIDTH = sizeof(Lanes) / sizeof(float);
 const int PANEL = WIDTH * VECTORS, DEPTH = 128;
 
-// whole -= parts times gram: (rows, inner), (inner, columns); a piece of gram at a time, which stays
-// in the first cache.
-void subtract_product(int64_t rows, int64_t inner, int64_t columns, const float *parts,
-                      int64_t parts_row, const float *gram, int64_t gram_row, float *whole,
-                      int64_t row) {
+// whole -= parts times gram: (rows, inner), (inner, inner); a piece of gram at a time, which stays in
+// the first cache.
+void subtract_product(int64_t rows, int64_t inner, const float *parts, int64_t parts_row,
+                      const float *gram, int64_t gram_row, float *whole, int64_t row) {
     float piece[DEPTH * PANEL], edge[ROWS][PANEL] = {};
-    for (int64_t at = 0; at < columns; at += PANEL)
+    for (int64_t at = 0; at < inner; at += PANEL)
         for (int64_t begin = 0; begin < inner; begin += DEPTH) {
-            const int64_t some = std::min<int64_t>(PANEL, columns - at);
+            const int64_t some = std::min<int64_t>(PANEL, inner - at);
             const int64_t depth = std::min<int64_t>(DEPTH, inner - begin);
             for (int64_t k = 0; k < depth; k++) {
                 const float *from = gram + (begin + k) * gram_row + at;
@@ -221,8 +220,8 @@ extern "C" void rarefy_gram_step(int64_t runs, int64_t classes, int64_t filters,
         const Readout how{scales + run * patches, one_hot + run * group, factors[run], output_scale,
                           true};
         loss[run] = descent(how, seen, parts.data(), patches, Summed{patches, sums_row, sums});
-        subtract_product(rows, inner, inner, parts.data(), patches, gram + run * gram_group,
-                         patches, seen, row);
+        subtract_product(rows, inner, parts.data(), patches, gram + run * gram_group, patches, seen,
+                         row);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t p = inner; p < patches; p++) seen[r * row + p] -= parts[r * patches + p];
     }
