@@ -70,7 +70,7 @@ class _Centred:
             return self._work.rows.take(self.indices[first:last], self._work.device)
         kept = self._kept[first:last]
         if borrowed and not self._centred:
-            return self._work.room(kept).copy_(kept)
+            return self._work.rows.room(kept.shape, kept.device).copy_(kept)
         return kept.double()
 
 
