@@ -34,7 +34,7 @@ from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.work import Work
 
 SCORES = ("influence", "own", "shared", "shrinking", "distance", "mahalanobis", "norm")
-VERSION = 2
+VERSION = 3
 """Raise it when a state folder of before must not be gone on with."""
 
 
