@@ -178,11 +178,10 @@ def _limits() -> list[str]:
         """**Ratios beside a plain loop** differ by a fifth from run to run: what else the machine
             does slows the plain loop and ours unlike.""",
         f"""**Influence in half the memory:** images are kept as bytes, few scatter matrices are
-            made at a time, and rows become float64 in one place per thread. Beside the code of
-            before (medians of {len(memory["cifar10"]["now"])} runs each, in turn, free memory given
-            back first) CIFAR-10 takes {_share(memory["cifar10"])} of the memory, MNIST
-            {_share(memory["mnist"])}, at the same processor time. What is left of MNIST are
-            covariances that two cores factor at once.""",
+            made at a time and factored in place, and rows become float64 in one place per thread.
+            Beside the code of before (medians of {len(memory["cifar10"]["now"])} runs each, in
+            turn, free memory given back first) CIFAR-10 takes {_share(memory["cifar10"])} of the
+            memory, MNIST {_share(memory["mnist"])}, at the same processor time.""",
     ]
 
 

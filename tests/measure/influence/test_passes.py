@@ -33,7 +33,7 @@ FEATURES, LABELS = data()
 FIXED = 8 * (9 * len(LABELS) + CLASSES * 5)
 OPTIONS = {"chunk": 2, "memory": FIXED + 2100}
 """On one core. Just enough: two classes do not fit together, nor do nine rows."""
-TWO_CORES = {"chunk": 2, "memory": FIXED + 3600}
+TWO_CORES = {"chunk": 2, "memory": FIXED + 2400}
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rarefy.measure.influence.blas import add_to_upper, times_upper_in_place
+from rarefy.measure.influence.blas import (
+    add_to_upper,
+    inverse_root_in_place,
+    times_upper_in_place,
+)
 from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.products import (
     add_scatter,
@@ -52,12 +56,34 @@ def test_the_norm_of_a_wide_matrix():
     assert square_norm(whole) == pytest.approx(float(whole.square().sum()), rel=1e-12)
 
 
-def test_whitening_is_a_root_of_the_inverse():
-    rows = torch.randn(30, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 6, 33, 200]))
+def test_whitening_is_a_root_of_the_inverse(seed, width):
+    draws = torch.Generator().manual_seed(seed)
+    rows = torch.randn(4 * width + 9, width, dtype=torch.float64, generator=draws)
     covariance = rows.T @ rows
-    factor = whitening(covariance)
-    assert torch.equal(factor, factor.triu())
-    assert torch.allclose(factor @ factor.T, covariance.inverse(), rtol=1e-10)
+    given_to = covariance.triu() + torch.full_like(covariance, torch.nan).tril(-1)
+    factor = whitening(given_to)
+    assert factor is given_to and bool(factor.tril(-1)[1:, 0].isnan().all())  # nobody asked there
+    factor = factor.triu()
+    whole = factor @ factor.T @ covariance
+    assert torch.allclose(whole, torch.eye(width, dtype=torch.float64), atol=1e-10)
+    upper = torch.linalg.cholesky(covariance).T
+    assert torch.allclose(factor, upper.inverse(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, np.nan, -np.inf, np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (3, 3), (150, 150), (2, 90)])
+def test_what_is_not_positive_definite_is_refused_as_by_torch(value, place):
+    matrix = torch.eye(151, dtype=torch.float64)
+    matrix[place] = value
+    whole = symmetric(matrix)
+    try:
+        torch.linalg.cholesky(whole)
+    except torch.linalg.LinAlgError:
+        with pytest.raises(torch.linalg.LinAlgError, match="is not positive-definite"):
+            whitening(whole)
+    else:
+        whitening(whole)
 
 
 @pytest.mark.parametrize("call", [add_to_upper, times_upper_in_place])
@@ -76,6 +102,15 @@ def test_a_pointer_gets_only_what_it_expects(call):
                 call(*spoiled)
     with pytest.raises(ValueError, match="needs a contiguous float"):
         call(given_to[0].astype(np.float32), given_to[1])
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [np.eye(3, dtype=np.float32), np.asfortranarray(np.eye(3) + 1), np.zeros((3, 4)), np.ones(3)],
+)
+def test_a_factorisation_gets_only_what_it_expects(spoiled):
+    with pytest.raises(ValueError, match=r"needs a contiguous float64 matrix of shape \(3, 3\)"):
+        inverse_root_in_place(spoiled)
 
 
 def test_triangular_products_in_float32():

@@ -1,8 +1,9 @@
-"""BLAS's symmetric and triangular products, which do half of the work of a general one.
+"""BLAS's symmetric and triangular products, which do half of the work of a general one, and
+LAPACK's factorisation in place.
 
-torch has no door to them. scipy's ordinary one (``scipy.linalg.blas``) holds Python's lock while
-it computes; the function pointers that it offers to compiled code (``scipy.linalg.cython_blas``)
-are called here without it, so that several threads really work at once.
+torch has no door to them. scipy's ordinary ones (``scipy.linalg.blas``, ``lapack``) hold Python's
+lock while they compute; the function pointers that it offers to compiled code (``cython_blas``,
+``cython_lapack``) are called here without it, so that several threads really work at once.
 """
 
 from __future__ import annotations
@@ -12,32 +13,36 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.linalg import cython_blas
+from scipy.linalg import cython_blas, cython_lapack
 
 Matrix = NDArray[np.float64] | NDArray[np.float32]
 _LEFT, _LOWER, _PLAIN, _GENERAL = (ctypes.c_char_p(word) for word in (b"L", b"L", b"N", b"N"))
 
 
-def _pointer(name: str, arguments: int) -> Callable[..., None]:
-    capsule = cython_blas.__pyx_capi__[name]
+def _pointer(module: Any, name: str, arguments: int, whole: int) -> Callable[..., None]:
+    """``whole``: how many of the arguments are whole numbers."""
+    capsule = module.__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     signature = api.PyCapsule_GetName(capsule)
-    if signature.count(b"*") != arguments or signature.count(b"int *") not in (4, 5):
+    if signature.count(b"*") != arguments or signature.count(b"int *") != whole:
         raise ImportError(f"scipy's {name} has the unknown signature {signature!r}")
     kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)
     return kind(api.PyCapsule_GetPointer(capsule, signature))
 
 
-_dsyrk = _pointer("dsyrk", 10)
+_dsyrk = _pointer(cython_blas, "dsyrk", 10, 4)
 _trmm: dict[type, Callable[..., None]] = {
-    np.float64: _pointer("dtrmm", 11),
-    np.float32: _pointer("strmm", 11),
+    np.float64: _pointer(cython_blas, "dtrmm", 11, 4),
+    np.float32: _pointer(cython_blas, "strmm", 11, 4),
 }
+_dpotrf = _pointer(cython_lapack, "dpotrf", 5, 3)
+_dtrtri = _pointer(cython_lapack, "dtrtri", 6, 3)
 _REAL: dict[type, Any] = {np.float64: ctypes.c_double, np.float32: ctypes.c_float}
 
 
@@ -64,6 +69,19 @@ def times_upper_in_place(rows: Matrix, upper: Matrix) -> None:
         *(_LEFT, _LOWER, _PLAIN, _GENERAL, _whole(width), _whole(count)),
         *(_one(kind), upper.ctypes.data, _whole(width), rows.ctypes.data, _whole(width)),
     )
+
+
+def inverse_root_in_place(matrix: Matrix) -> None:
+    """The upper triangle of a positive definite C, (d, d), becomes an upper triangular W with
+    W W^T = C^-1; what lies below the diagonal is neither read nor changed."""
+    width = len(matrix)
+    _check(matrix, (width, width))
+    order, data, failed = _whole(width), matrix.ctypes.data, ctypes.c_int()
+    # lower to LAPACK, as above: C = L L^T, whose L^-1 is our W^T
+    _dpotrf(_LOWER, order, data, order, ctypes.byref(failed))
+    if failed.value or np.isnan(matrix.diagonal()).any():  # (NaN is no failure to OpenBLAS)
+        raise torch.linalg.LinAlgError("the matrix is not positive-definite")
+    _dtrtri(_LOWER, _GENERAL, order, data, order, ctypes.byref(failed))
 
 
 def _check(matrix: Matrix, shape: tuple[int, int], kind: type = np.float64) -> None:

@@ -19,7 +19,6 @@ from rarefy.measure.influence.products import (
     halve_diagonal,
     quadratic_form,
     square_norm,
-    symmetric,
 )
 from rarefy.measure.influence.work import Work
 
@@ -98,7 +97,10 @@ def _finish(work: Work, statistics: ClassStatistics, at: int, label: int) -> Cla
     scatter = statistics.scatters[at]
     trace, norm = float(scatter.diagonal().sum()), square_norm(scatter)
     mean = statistics.pivots[at] + statistics.offsets[at]
-    spread = symmetric(scatter) if work.directions is None else _seen(scatter, work.directions)
+    if work.directions is None:
+        spread = work.rows.room(scatter.shape, work.device).copy_(scatter)
+    else:
+        spread = _seen(scatter, work.directions)
     metric = work.class_known(label, mean, trace, norm, spread)
     halve_diagonal(scatter)
     return metric

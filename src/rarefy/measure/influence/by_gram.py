@@ -12,7 +12,7 @@ from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import gram_route, row_squares
 from rarefy.measure.influence.mahalanobis import inside
 from rarefy.measure.influence.plan import GramStep
-from rarefy.measure.influence.products import add_scatter, symmetric
+from rarefy.measure.influence.products import add_scatter
 from rarefy.measure.influence.work import Work, strips_share
 
 
@@ -70,7 +70,7 @@ class _Centred:
             return self._work.rows.take(self.indices[first:last], self._work.device)
         kept = self._kept[first:last]
         if borrowed and not self._centred:
-            return self._work.room(kept).copy_(kept)
+            return self._work.rows.room(kept.shape, kept.device).copy_(kept)
         return kept.double()
 
 
@@ -114,7 +114,7 @@ def _measure_distances(
     pool.map(look, rows.starts(segment))
     for first in rows.starts(segment):
         add_scatter(spread, load(first))
-    metric = work.class_known(step.label, rows.mean, float(r.sum()), norm, symmetric(spread))
+    metric = work.class_known(step.label, rows.mean, float(r.sum()), norm, spread)
 
     def measure(first: int) -> None:
         here = slice(first, min(first + segment, count))

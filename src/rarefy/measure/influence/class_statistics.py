@@ -95,7 +95,7 @@ class ClassStatistics:
         def add(place: int) -> None:
             indices = rows.of_class(labels[place], first, last)
             for start in range(0, len(indices), at_once):
-                self.add_class(place, rows.take(indices[start : start + at_once], self.device))
+                self.add_class(place, rows.borrow(indices[start : start + at_once], self.device))
 
         pool.map(add, range(len(labels)))
         if not bool(torch.isfinite(self.offsets).all()):

@@ -83,9 +83,9 @@ def inside(rows: Tensor, directions: Tensor | None) -> Tensor:
 def class_metric(
     spread: Tensor, count: int, trace: float, norm: float, width: int, directions: Tensor | None
 ) -> ClassMetric | None:
-    """``spread``: the scatter matrix in the leading directions (or in all), whole, (k, k); it is
-    overwritten. trace and norm: of the scatter matrix in all ``width`` directions. None where
-    there is no spread at all, or no two samples."""
+    """``spread``: the scatter matrix in the leading directions (or in all), of which the upper
+    triangle counts, (k, k); it is overwritten. trace and norm: of the scatter matrix in all
+    ``width`` directions. None where there is no spread at all, or no two samples."""
     if count < 2 or not trace > 0:
         return None
     weight = shrinkage(count, width, trace, norm)

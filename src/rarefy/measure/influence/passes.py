@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.work import Work
 
 SCORES = ("influence", "own", "shared", "shrinking", "distance", "mahalanobis", "norm")
-VERSION = 2
+VERSION = 3
 """Raise it when a state folder of before must not be gone on with."""
 
 
@@ -116,14 +117,20 @@ def score_classes(
     work.resume()
     if plan.directions and work.step < len(plan.steps):
         work.directions = leading_directions(rows, plan.directions, plan.sample, device=where)
-    with CorePool(where) as pool:
-        while isinstance(step := work.present(), GramStep):
-            score_class(work, step, pool)
-            work.step_done()
-    while isinstance(step := work.present(), CovarianceStep):
-        with CorePool(where, len(step.labels)) as pool:
-            score_group(work, step, pool)
-        work.step_done()
+    all_cores = cores(where)  # in a pool torch has fewer
+
+    def at_once(step: GramStep | CovarianceStep) -> int:
+        return all_cores if isinstance(step, GramStep) else min(all_cores, len(step.labels))
+
+    # as few pools as can be: the allocator keeps what threads of earlier ones had
+    for most, steps in groupby(plan.steps[work.step :], at_once):
+        with CorePool(where, most) as pool:
+            for step in steps:
+                if isinstance(step, GramStep):
+                    score_class(work, step, pool)
+                else:
+                    score_group(work, step, pool)
+                work.step_done()
     return _scores(work, scale, ddof)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.mahalanobis import DIRECTIONS, FULL_WIDTH, SAMPLE
 
-FLOAT = 8
+FLOAT, SINGLE = 8, 4
 _TILE = 384
 """Rows of a tile of inner products where a class is kept in memory: small, so that little is done
 twice on the diagonal and there are tiles enough for all cores."""
@@ -146,10 +146,11 @@ def _plan(
     segment = min(chunk or fast, most, max(1, room // row))
     free -= segment * row
     inside = directions or width
-    free -= FLOAT * 6 * cores * inside**2  # while a covariance is factored
+    # while a covariance is factored: on a CPU in place, with strips beside it; on a GPU with copies
+    free -= FLOAT * max(6, 2 * cores) * inside**2
     grams: list[GramStep] = []
     groups: list[CovarianceStep] = []
-    per_class = FLOAT * (width**2 + inside**2 + 4 * width)
+    per_class = FLOAT * (width**2 + 4 * width) + SINGLE * inside**2
     group: list[int] = []
     peak = FLOAT * sample * width  # before the first step
     for label, count in enumerate(counts.tolist()):

@@ -16,7 +16,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rarefy.measure.influence.blas import add_to_upper, times_upper_in_place
+from rarefy.measure.influence.blas import (
+    add_to_upper,
+    inverse_root_in_place,
+    times_upper_in_place,
+)
 
 
 def uses_blas(rows: Tensor) -> bool:
@@ -62,7 +66,7 @@ def square_norm(scatter: Tensor) -> float:
     both = 0.0
     for row in range(0, len(scatter), 256):  # a strip at a time
         strip = scatter[row : row + 256, row:].triu()
-        both += float(strip.square().sum())
+        both += float(strip.square_().sum())
     return 2 * both - diagonal
 
 
@@ -75,9 +79,13 @@ def symmetric(scatter: Tensor) -> Tensor:
 def whitening(covariance: Tensor) -> Tensor:
     """An upper triangular W with W W^T = covariance^-1, so that |x W|^2 = x^T covariance^-1 x.
 
-    covariance: (k, k), positive definite; whole.
+    covariance: (k, k), positive definite; on a CPU it becomes the result. Only the upper triangles
+    of both count.
     """
-    lower = torch.linalg.cholesky(covariance)
+    if uses_blas(covariance):
+        inverse_root_in_place(covariance.numpy())
+        return covariance
+    lower = torch.linalg.cholesky(symmetric(covariance))
     unit = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     return torch.linalg.solve_triangular(lower, unit, upper=False).T.contiguous()
 

@@ -30,7 +30,6 @@ from rarefy.measure.influence.products import (
     double_diagonal,
     halve_diagonal,
     square_norm,
-    symmetric,
 )
 from rarefy.measure.influence.rows import MEMORY, TOO_LARGE, Rows
 from rarefy.measure.influence.state import Arrays, State
@@ -269,7 +268,7 @@ def _finish(
             of_classes["weights"][labels[at]] = 0.0  # NaN would say that there is no spread
         else:
             count = int(counts[labels[at]])
-            metric = class_metric(symmetric(scatter), count, trace, norm, width, None)
+            metric = class_metric(scatter.clone(), count, trace, norm, width, None)
             of_classes["weights"][labels[at]] = np.nan if metric is None else metric.weight
         halve_diagonal(scatter)
         return metric

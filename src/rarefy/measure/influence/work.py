@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,7 +42,6 @@ class Work:
         """What the step that was stopped had computed."""
         self._flops = [plan.flops(step, rows.counts, rows.width) for step in plan.steps]
         self._all_flops = sum(self._flops)
-        self._rooms = threading.local()
 
     # ------------------------------------------------------------------------------- what routes do
 
@@ -51,24 +49,17 @@ class Work:
         self, label: int, first: int, last: int
     ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         """Row numbers and rows (float64, to be overwritten) of a class, of those in [first, last),
-        a few at a time."""
+        a few at a time, until the next are asked for."""
         indices = self.rows.of_class(label, first, last)
         for start in range(0, len(indices), self.plan.segment):
             part = indices[start : start + self.plan.segment]
-            yield part, self.rows.take(part, self.device)
-
-    def room(self, rows: Tensor) -> Tensor:
-        """Float64 of the shape of these rows, without values: this thread's, always the same."""
-        if not hasattr(self._rooms, "room") or len(self._rooms.room) < len(rows):
-            self._rooms.room = rows.new_empty(rows.shape, dtype=torch.float64)
-        room: Tensor = self._rooms.room[: len(rows)]
-        return room
+            yield part, self.rows.borrow(part, self.device)
 
     def class_known(
         self, label: int, mean: Tensor, trace: float, norm: float, spread: Tensor
     ) -> ClassMetric | None:
         """A class's trace and squared norm of the scatter matrix, and that matrix in the leading
-        directions (whole; it is overwritten)."""
+        directions (its upper triangle; it is overwritten)."""
         if not np.isfinite(norm):
             self.rows.complain_of_nonfinite()
         count = int(self.rows.counts[label])

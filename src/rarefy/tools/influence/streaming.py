@@ -36,7 +36,7 @@ from rarefy.tools.influence.scoring import LEFT_OUT, MEMORY, ScoreSettings
 from rarefy.tools.influence.writing import write_parts
 from rarefy.tools.samples.chunks import Chunks, Look, ReadCoded, look, open_chunks
 
-VERSION = 1
+VERSION = 2
 ROW = np.dtype([("label", "<i4"), *((name, "<f8") for name in SCORES)])
 WRITTEN = 1 << 17
 """Rows of a row group of the table."""
