@@ -79,7 +79,7 @@ def test_a_resnet9_on_many_photographs_has_a_recipe_of_its_own() -> None:
     assert (many["epochs"], many["learning_rate"], many["label_smoothing"]) == (36, 0.4, 0.1)
     assert few == usual_recipe(data(20_000, 3, 32), "cnn")
     here = usual_recipe(data(20_001, 3, 32), "resnet9", on_cpu=True)
-    assert here["epochs"] == 10 and here | {"epochs": 36} == many
+    assert here["epochs"] < 36 and here | {"epochs": 36} == many
 
 
 @pytest.mark.parametrize("network", ["cnn", "vit", "resnet9"])
