@@ -2,7 +2,7 @@
 
 import sys
 
-from rarefy.cli import main
+from rarefy.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -33,6 +33,19 @@ def test_help_is_quick_and_teaches(command: Rarefy, arguments: list[str]) -> Non
     assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.splitlines()[-1].split())
 
 
+def test_each_verb_is_where_it_is_looked_for() -> None:
+    """And there is no other: a program imports the file of the verb that it was called with."""
+    known = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    assert set(cli.VERBS) == set(known)
+    for verb, module in cli.VERBS.items():
+        if verb != "data":  # (a group, whose own verbs are in that file)
+            assert known[verb].callback.__module__ == f"rarefy.cli.{module}"
+    code = "import sys; sys.argv[1:] = ['studies', '--help']; from rarefy import cli; cli.run()"
+    code += "; print('rarefy.cli.training' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False"
+
+
 VERBS = sorted(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
 SCREEN = 52
 """Lines of a help text: about one screen."""

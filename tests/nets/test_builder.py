@@ -128,9 +128,7 @@ def test_all_its_matrices_are_pruned(name: str, update: str) -> None:
 
 
 def test_wrong_names_and_numbers() -> None:
-    with pytest.raises(
-        UsageError, match="unknown network 'resnet'; did you mean 'resnet9'.*lenet"
-    ):
+    with pytest.raises(UsageError, match="unknown network 'resnet'; did you mean 'resnet9'.*lenet"):
         build("resnet", 1, 8, 10)
     with pytest.raises(UsageError, match="your own: module:callable"):
         build("", 1, 8, 10)
