@@ -1,11 +1,12 @@
 """Seconds from the start of a process until a verb prints its first line, and until it ends.
 
-    python benchmarks/bench_commands.py [--long]
+    python benchmarks/bench_commands.py [--long] [--machine epyc]
 
 On standard output or error: what a person sees. Five times each, in turn; processor time is that
 of the process until its first line, and of all its processes to the end: fair on a machine that is
 busy. ``--long``: also, once each, the report of all results, ``make demo`` in an environment that
-is there, and ``make test``.
+is there, and ``make test``. ``--machine``: what the record is called after; docs/speed.md shows
+those with a name in docs/pages/goals.py.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _spent() -> float:
 
 
 def main() -> None:
-    arguments = asked(__doc__ or "", repeats=size(5, 1), long=False)
+    arguments = asked(__doc__ or "", repeats=size(5, 1), long=False, machine="here")
     verbs = size(VERBS, {"--version": VERBS["--version"]})
     taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in verbs}
     for _ in range(arguments.repeats):
@@ -81,7 +82,7 @@ def main() -> None:
         values = [statistics.median(column) for column in zip(*rows, strict=True)]
         print(f"{name:24}" + "".join(f"{value:20.2f}" for value in values))
         record[name] = dict(zip(COLUMNS, values, strict=True))
-    keep(arguments, "commands", {"n": arguments.repeats, "seconds": record})
+    keep(arguments, f"commands-{arguments.machine}", {"n": arguments.repeats, "seconds": record})
 
 
 if __name__ == "__main__":

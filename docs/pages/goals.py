@@ -11,6 +11,7 @@ from typing import Any
 from pages import ROOT
 
 Row = dict[str, Any]
+MACHINES = {"epyc": "AMD EPYC", "xeon": "Intel Xeon"}
 COMPILED, EAGER = "library, compiled", "library, eager"
 
 
@@ -31,16 +32,14 @@ def goals() -> list[list[str]]:
 
 
 def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
-    verbs = record("commands")["seconds"]
-    first = verbs["studies"]["first line"]
-    yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", f"{first:.2f} s", first <= 0.5
-    for name, was, goal in (("make demo", 410, 180), ("make test", 624, 360)):
-        if name not in verbs:  # (they take minutes: bench_commands.py --long)
-            continue
-        end = verbs[name]["end"]
-        words = f"{in_minutes(end)}, {verbs[name]['processor'] / 60:.0f} min of processor time"
-        job = f"`{name}`, environment there"
-        yield job, in_minutes(was), in_minutes(goal), words, end <= goal
+    machines = {name: record(f"commands-{name}")["seconds"] for name in MACHINES}
+    first = {name: verbs["studies"]["first line"] for name, verbs in machines.items()}
+    now = "; ".join(f"{seconds:.2f} s" for seconds in first.values())
+    yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", now, max(first.values()) <= 0.5
+    for job, was, goal in (("make demo", 410, 180), ("make test", 624, 360)):
+        ends = [verbs[job]["end"] for verbs in machines.values()]
+        words = f"`{job}`, environment there", in_minutes(was), in_minutes(goal)
+        yield *words, "; ".join(map(in_minutes, ends)), max(ends) <= goal
     yield from _laboratories()
     yield from _on_the_card()
     memory = record("influence-memory")["megabytes"]
