@@ -34,12 +34,12 @@ def goals() -> list[list[str]]:
 def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
     machines = {name: record(f"commands-{name}")["seconds"] for name in MACHINES}
     first = {name: verbs["studies"]["first line"] for name, verbs in machines.items()}
-    now = "; ".join(f"{seconds:.2f} s" for seconds in first.values())
-    yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", now, max(first.values()) <= 0.5
+    shown = "; ".join(f"{seconds:.2f} s" for seconds in first.values())
+    yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", shown, max(first.values()) <= 0.5
     for job, was, goal in (("make demo", 410, 180), ("make test", 624, 360)):
         ends = [verbs[job]["end"] for verbs in machines.values()]
-        words = f"`{job}`, environment there", in_minutes(was), in_minutes(goal)
-        yield *words, "; ".join(map(in_minutes, ends)), max(ends) <= goal
+        shown, name = "; ".join(map(in_minutes, ends)), f"`{job}`, environment there"
+        yield name, in_minutes(was), in_minutes(goal), shown, max(ends) <= goal
     yield from _laboratories()
     yield from _on_the_card()
     memory = record("influence-memory")["megabytes"]
