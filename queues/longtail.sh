@@ -25,7 +25,7 @@ try() {
 try rarefy run longtail-table --scale cifar10-keep-100
 
 # first rows: rho = 100, 500 epochs
-try rarefy run longtail-table --scale cifar10-rho100-500 --seeds 3
+try rarefy run longtail-table --scale cifar10-rho100-500
 
 # what masks do in short and in long trainings
 try rarefy run longtail-table --scale cifar10-branches-100

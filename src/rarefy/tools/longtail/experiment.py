@@ -78,6 +78,8 @@ class LongTailPretraining(Experiment):
     """images of the largest class over those of the smallest"""
     split: str = "exponential"
     """exponential, step, pareto, as-is (all images as they are) or a split file"""
+    orders: tuple[int, ...] = ()
+    """which order of the classes each seed has; without any, the order of its own number"""
     head: str = "full"
     """images of the largest class: full, sdclr (a tenth less) or a number"""
     epochs: int = 500
@@ -116,6 +118,8 @@ class LongTailPretraining(Experiment):
             check_targets(Method.parse(method), self.head_out)
         if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
+        if self.orders and len(self.orders) < self.seeds:
+            raise bad_value("orders", self.orders, f"must name one for each of {self.seeds} seeds")
         for rho in self.rho:
             self._task(LONG_TAIL, rho)
 
@@ -156,7 +160,7 @@ class LongTailPretraining(Experiment):
 
     def order_seed(self, seed: int) -> int:
         """Which order of the classes (and which images) a seed has."""
-        return seed
+        return self.orders[seed] if self.orders else seed
 
     def pairs(self, seeds: Iterable[int]) -> list[int]:
         """A number per seed, the same for two orders of classes that are mirror images (there

@@ -1,12 +1,14 @@
 """Verdicts of ``contrast-convergence``: C5, C6 and C15.
 
 The primary readings are at the largest d, tau = log d and the last read; the others change one of
-these. All runs have the bias: without it the network is not the theorem's.
+these. (13) and (89) are asked again at scale ``wide``, m = d^2, where Xi_1 promises the lucky neurons
+that their proofs need. All runs have the bias: without it the network is not the theorem's.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -30,6 +32,8 @@ WORDS = {
     "energy": "squared weights over M_j (89)",
     "energy_all": "squared weights over all neurons",
 }
+WIDE = {"C6.1": "C6.3", "C15.1": "C15.2"}
+"""The primary readings that are asked again at scale ``wide``, and their ids there."""
 PRIMARY_POWER = 1.0
 """tau = log d, the simplest polylog."""
 INSIDE = 0.95
@@ -66,7 +70,11 @@ def verdicts(experiment: ConvergenceExperiment, results: xr.Dataset, scale: str)
             readings += _weights(("C6", ""), experiment, point, before)
             if "d" not in change:
                 readings += _loss(("C5", ""), experiment, point, before)
-    return elsewhere(kit.judge_all(experiment, results, scale, readings), scale)
+    judged = kit.judge_all(experiment, results, scale, readings)
+    if scale != "wide":
+        return elsewhere(judged, scale)
+    asked_again = [replace(v, claim=WIDE[v.claim]) for v in judged if v.claim in WIDE]
+    return asked_again + elsewhere([v for v in judged if v.claim not in WIDE], scale)
 
 
 def _where(point: Point) -> str:

@@ -69,6 +69,10 @@ ON_DIGITS: dict[str, Any] = {
 }
 
 
+PRIMARY_ORDERS = (0, 1, 2, 4, 6, 8)
+"""Of P6: a mirrored pair and four orders without their mirror images, five samples."""
+
+
 def row_scales() -> dict[str, dict[str, Any]]:
     """A scale for each row of the table and each number of epochs (``cifar10-rho100-500``), and
     those that explain the rows."""
@@ -151,6 +155,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
     }
+    rows["cifar10-rho100-500"] |= {"orders": PRIMARY_ORDERS, "seeds": len(PRIMARY_ORDERS)}
     return {**rows, **controls, **decays, **growth, **asked, **tried, **curves, **lengths}
 
 
