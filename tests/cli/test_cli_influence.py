@@ -77,7 +77,8 @@ def test_rules_that_are_off_are_told(capsys: pytest.CaptureFixture[str]) -> None
     assert off in next(Path("runs").glob("influence-trees*/gallery.html")).read_text("utf-8")
     assert main([*call, "--json", "--no-gallery", "--overwrite"]) == 0
     told_json = json.loads(capsys.readouterr().out)
-    assert off in " ".join(told_json["notes"]) and told_json["label_issues"] >= 0
+    assert off in " ".join(told_json["notes"])
+    assert told_json["label_issues"] == told_json["triage"].get("maybe mislabelled", 0)
     assert main([*call, *QUICK, "--overwrite"]) == 0
     assert "label check" not in capsys.readouterr().out
 
@@ -155,13 +156,16 @@ def test_an_error_does_not_stand_in_the_way_of_corrected_data() -> None:
     assert main(["influence", "x.npy", *QUICK]) == 0
 
 
-def test_an_embedding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedding_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     Path("seen.py").write_text(
         "def halves(images):\n    return images.flatten(1)[:, ::2]\n", encoding="utf-8"
     )
     assert main(["influence", "digits", "--embed", "seen:halves", *QUICK]) == 0
     folder = Path("runs/influence-digits-seen-halves")
     assert read_table(folder / "scores.parquet").attrs["features"] == 32
+    assert "embedding: start\n" in capsys.readouterr().err  # (nothing was there before)
+    again = ["--embed", "seen:halves", "--standardize", "--out", "again", *QUICK]
+    assert main(["influence", "digits", *again]) == 0
 
 
 def test_parts_and_embeddings_have_folders_of_their_own() -> None:

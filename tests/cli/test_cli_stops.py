@@ -77,7 +77,7 @@ def test_killed_and_started_again_gives_the_same(
         program.end()
     assert 0 < slow_store(tmp_path).done().sum() < 240
     going_on(list(SLOW), tmp_path, monkeypatch)
-    assert re.search(r"toy: start \(\d+% found in the store\)", capsys.readouterr().err)
+    assert re.search(r"toy: start \(\d+% done before\)", capsys.readouterr().err)
     assert slow_store(tmp_path).read().equals(undisturbed)
 
 

@@ -83,7 +83,7 @@ def test_a_stop_is_not_called_finished() -> None:
     stream = io.StringIO()
     with pytest.raises(KeyboardInterrupt), Progress("toy", 10, 5, stream):
         raise KeyboardInterrupt
-    assert stream.getvalue().splitlines()[0] == "toy: start (50% found in the store)"
+    assert stream.getvalue().splitlines()[0] == "toy: start (50% done before)"
     assert "stopped at 50%" in stream.getvalue()
 
 

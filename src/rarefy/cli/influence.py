@@ -74,7 +74,8 @@ def influence(
         bool | None,
         typer.Option(
             "--standardize/--no-standardize",
-            help="Bring features to mean 0 and std 1; all but images are, unless --embed is given.",
+            help="Bring features to mean 0 and std 1: done for tables and arrays if not said, "
+            "never for pixels; with --embed if said, for what it gives.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -273,8 +274,7 @@ def influence(
         "test_share": test_share,
         "skip_bad": skip_bad,
     }
-    plain = standardize is None and embed is not None
-    samples = open_samples(data, standardize=False if plain else standardize, **read)
+    samples = open_samples(data, standardize=standardize if embed is None else False, **read)
     for note in samples.notes:
         complain(note, 0)
     chosen: list[Any] = [label, labels and str(labels), columns, names, image, standardize]
@@ -288,7 +288,7 @@ def influence(
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
     settings = ScoreSettings(ddof, neighbours, check_labels, int(memory * 1e9), device)
-    scored = score(samples, embed, settings, target, deadline)
+    scored = score(samples, embed, bool(standardize), settings, target, deadline)
     origin = {"data": data, "read": {name: value for name, value in read.items() if value}}
     written = write(scored, written_to, csv, gallery, map_, origin)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)

@@ -26,6 +26,7 @@ WORTH_SAYING = 5.0
 def score(
     samples: Samples,
     embed: str | None,
+    standardize: bool,
     settings: ScoreSettings,
     target: Path,
     deadline: float | None,
@@ -35,6 +36,7 @@ def score(
     from rarefy.tools.influence.forecasting import forecast
     from rarefy.tools.influence.scoring import score_samples
     from rarefy.tools.samples.features import embed as embedded
+    from rarefy.tools.samples.standardizing import standardized
 
     state = target / UNFINISHED
     if embed is not None:
@@ -46,6 +48,7 @@ def score(
             progress=True,
             deadline=deadline,
         )
+        samples = standardized(samples, True) if standardize else samples
     words = forecast(samples, settings, WORTH_SAYING)
     if words:
         typer.echo(f"forecast: {words}", err=True)

@@ -72,7 +72,8 @@ def advice(table: pd.DataFrame) -> str:
     checked = int(table["given_probability"].notna().sum())
     doubted = table[table["label_issue"]]
     if not checked:
-        return "no label was checked: see the notes"
+        by_neighbours = f"{len(doubted):,} in doubt by their neighbours alone"
+        return f"no label was checked, {by_neighbours}: see the notes"
     if not len(doubted):
         return f"no label is in doubt, of {checked:,} checked"
     shares = table.groupby("label", sort=False)["label_issue"].mean()

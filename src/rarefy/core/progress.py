@@ -59,7 +59,7 @@ class Pace:
 
 
 class Progress:
-    """Reports on ``total`` run-steps, of which ``before`` were found in the store.
+    """Reports on ``total`` run-steps, of which ``before`` were done by an earlier run.
 
     ``with Progress("study", total, before) as progress: progress.advance(steps)``
     """
@@ -85,7 +85,7 @@ class Progress:
         if self._bar is not None:
             self._bar.start()
         else:
-            part = f" ({self._percent()} found in the store)" if self.before else ""
+            part = f" ({self._percent()} done before)" if self.before else ""
             self._line(f"start{part}")
         return self
 

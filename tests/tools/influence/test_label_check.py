@@ -39,6 +39,11 @@ def test_wine_with_five_wrong_labels() -> None:
     assert (table["suggested_label"][wrong] == true[wrong].astype(str)).all()
     assert (table["triage"][wrong] == "maybe mislabelled").all()
     assert table["rule"][wrong].str.startswith("label check: ").all()
+    unchecked = rarefy.influence(X, given_, check_labels=False)
+    for scored in (table, unchecked):  # one number: in doubt, its word, a suggestion
+        doubted = scored["label_issue"]
+        assert doubted.any() and doubted.equals(scored["triage"] == "maybe mislabelled")
+        assert doubted.equals(scored["suggested_label"] != scored["label"])
 
 
 @pytest.mark.slow

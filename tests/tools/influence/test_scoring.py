@@ -111,6 +111,18 @@ def test_an_embedding_is_scored_instead() -> None:
     np.testing.assert_allclose(table["influence"], brute(seen, labels, 1), atol=1e-6)
 
 
+def test_standardize_speaks_of_what_an_embedding_gives() -> None:
+    features, labels = made()
+    stretch = np.array([1.0, 10.0, 100.0, 1e3, 1e4])
+    asked = {"embedding": lambda x: x.double() * torch.from_numpy(stretch), "check_labels": False}
+    table = rarefy.influence(features.astype(np.float32), labels, standardize=True, **asked)
+    rows = features.astype(np.float32) * stretch
+    plain = brute((rows - rows.mean(axis=0)) / rows.std(axis=0), labels, 1)
+    np.testing.assert_allclose(table["influence"], plain, atol=1e-4)
+    with pytest.raises(UsageError, match="standardize='yes': must be True, False or None"):
+        rarefy.influence(features, labels, standardize="yes", **asked)
+
+
 def test_frames_and_names() -> None:
     features, labels = made()
     frame = pd.DataFrame(features, columns=list("abcde")).assign(kind=[f"k{one}" for one in labels])

@@ -36,6 +36,7 @@ def ordinary(count: int = 40) -> pd.DataFrame:
             "suggested_label": ["a", "b"] * (count // 2),
             "suggested_probability": 0.9,
             "label_issue": False,
+            "likeliest": True,
         }
     )
 
@@ -58,7 +59,11 @@ def test_ordinary_samples_have_no_word() -> None:
         ({"conflict": True, "copies": 2}, CONFLICT, "2 other samples have the same content"),
         ({"distance": 9.0}, CORRUPT, "robust stds"),
         ({"norm": 0.0}, CORRUPT, "robust stds"),
-        ({"disagreement": 0.9, "neighbour_label": "b"}, MISLABELLED, "90 % of its neighbours"),
+        (
+            {"given_probability": np.nan, "disagreement": 0.9, "neighbour_label": "b"},
+            MISLABELLED,
+            "90 % of its neighbours",
+        ),
         (
             {"label_issue": True, "given_probability": 0.04, "suggested_label": "b"},
             MISLABELLED,
@@ -73,21 +78,38 @@ def test_each_word_has_its_rule(values: dict[str, object], word: str, told: str)
     assert set(found["triage"].drop(4)) == {""}
 
 
-def test_the_most_certain_word_counts() -> None:
-    every = {"conflict": True, "copies": 1, "distance": 99.0, "disagreement": 1.0}
-    assert with_(0, **every, neighbour_label="b").loc[0, "triage"] == CONFLICT
+DOUBTED = {"label_issue": True, "suggested_label": "b", "given_probability": 0.1}
 
 
-def test_both_rules_are_told_where_both_fire() -> None:
-    doubted = {"label_issue": True, "suggested_label": "b"}
-    told = with_(0, **doubted, disagreement=1.0, neighbour_label="b").loc[0, "rule"]
-    assert told.startswith("label check: 'b'") and "100 % of its neighbours" in told
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"conflict": True, "copies": 1},
+        {"distance": 99.0},
+        {"norm": 99.0},
+        {"percentile": 99.0, "disagreement": 0.0},
+        {"disagreement": 1.0, "neighbour_label": "b"},
+    ],
+)
+def test_a_label_in_doubt_is_that_before_all_else(values: dict[str, object]) -> None:
+    assert with_(0, **values).loc[0, "triage"] != MISLABELLED  # the label check has asked it
+    row = with_(0, **values, **DOUBTED).loc[0]
+    assert row["triage"] == MISLABELLED and row["rule"].startswith("label check: 'b'")
 
 
-def test_far_from_the_mean_of_a_class_that_it_is_not_of() -> None:
-    doubted = {"label_issue": True, "suggested_label": "b"}
-    assert with_(0, **doubted, distance=99.0).loc[0, "triage"] == MISLABELLED
-    assert with_(0, **doubted, norm=99.0).loc[0, "triage"] == CORRUPT
+def test_content_is_more_certain_than_distance() -> None:
+    assert with_(0, conflict=True, copies=1, distance=99.0).loc[0, "triage"] == CONFLICT
+
+
+def test_rare_but_right_needs_the_label_to_be_the_likeliest() -> None:
+    assert with_(0, percentile=99.0, likeliest=False).loc[0, "triage"] == ""
+
+
+def test_neighbours_speak_of_what_was_not_checked() -> None:
+    asked = {"disagreement": 0.9, "neighbour_label": "b"}
+    assert not with_(0, **asked).loc[0, "label_issue"]
+    row = with_(0, **asked, given_probability=np.nan).loc[0]
+    assert row["label_issue"] and row["suggested_label"] == "b"
 
 
 def test_a_rare_sample_whose_neighbours_disagree_is_not_called_right() -> None:
@@ -98,6 +120,8 @@ def test_neighbours_that_say_nothing_call_no_label_in_doubt() -> None:
     table = ordinary()
     table["disagreement"] = np.where(table["label"] == "a", 0.9, 0.2)
     table["neighbour_label"] = "c"
+    assert silent_neighbours(table, Rules()) == []  # the label check has spoken of all
+    table["given_probability"] = np.nan
     assert set(add_triage(table)["triage"]) == {""}
     (note,) = silent_neighbours(table, Rules())
     assert note.startswith("neighbour rule is off for class a (most neighbours of")

@@ -47,6 +47,8 @@ class CheckedLabels:
     """The class that it more likely is; its own where nothing else is suggested."""
     suggested_probability: NDArray[np.float64]
     issue: NDArray[np.bool_]
+    likeliest: NDArray[np.bool_]
+    """Whether no other class is likelier than its own."""
     accuracy: float
     """Share of the samples whose label the classifiers name, unseen."""
     notes: tuple[str, ...]
@@ -92,7 +94,8 @@ def check_labels(
     )
     names = [printable(samples.classes[label]) for label in present]
     suggested, issue, notes = judged(chances, codes, names)
-    accuracy = float((chances.argmax(axis=1) == codes).mean())
+    likeliest = chances.argmax(axis=1) == codes
+    accuracy = float(likeliest.mean())
     if accuracy < KNOWN:
         notes += (
             f"label check says little here: its classifiers name {100 * accuracy:.0f} % of the "
@@ -105,6 +108,7 @@ def check_labels(
         present[suggested],
         np.where(single, np.nan, chances[rows, suggested]),
         issue,
+        likeliest | single,
         accuracy,
         notes,
     )

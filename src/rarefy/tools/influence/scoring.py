@@ -27,6 +27,7 @@ from rarefy.tools.influence.triage import Rules, add_triage, silent_neighbours
 from rarefy.tools.samples.opening import as_samples
 from rarefy.tools.samples.row_ids import copies_of
 from rarefy.tools.samples.samples import Samples
+from rarefy.tools.samples.standardizing import standardized
 
 MEMORY = 1 << 30
 NEIGHBOURS = 10
@@ -82,8 +83,8 @@ def influence(
 ) -> pd.DataFrame:
     """Which samples of a labelled set are atypical, and which labels are in doubt.
 
-    Tables and arrays are standardised (``standardize=False``: left in their units), images and what
-    an embedding is given are not.
+    Tables and arrays are standardised (``standardize=False``: left in their units), pixels never;
+    what an embedding gives is with ``standardize=True``.
 
     Arguments:
         data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame
@@ -116,12 +117,14 @@ def influence(
     """
     from rarefy.tools.samples.features import embed
 
-    if embedding is not None:
-        options = {"standardize": False, **options}
+    wanted = options.get("standardize")
+    if embedding is not None and wanted in (None, True, False):  # (else it is refused below)
+        options["standardize"] = False
     samples = as_samples(data, labels, **options)
     settings = ScoreSettings(ddof, neighbours, check_labels, memory, device)
     if embedding is not None:
         samples = embed(samples, embedding, device=str(resolve_device(device)))
+        samples = standardized(samples, True) if wanted else samples
     return score_samples(samples, settings).table
 
 
@@ -249,6 +252,7 @@ def _table(
             ),
             "suggested_probability": np.nan if found is None else found.suggested_probability,
             "label_issue": False if found is None else found.issue,
+            "likeliest": True if found is None else found.likeliest,
         }
     )
 

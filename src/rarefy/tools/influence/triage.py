@@ -1,9 +1,8 @@
 """Triage labels: what a curator should look at a sample for, and the rule that gave each.
 
-The rules are few, fixed and told: they sort what to look at first, and prove nothing. The first
-that fits counts, from what is certain (content that exists twice with two labels) to what is a
-guess. ``docs/scoreboard.md`` says how well the columns behind them find flips, rare modes
-and copies that were put in on purpose.
+The rules are few, fixed and told: they sort what to look at first, and prove nothing. A label in
+doubt comes before all else, so that every count of them is the same number. ``docs/scoreboard.md``
+says how well the columns behind them find flips, rare modes and copies that were put in on purpose.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rarefy.data.images.listing import listed
 
 CONFLICT, CORRUPT = "duplicate in conflict", "maybe corrupt"
 MISLABELLED, RARE = "maybe mislabelled", "rare but right"
-TRIAGE_LABELS = (CONFLICT, CORRUPT, MISLABELLED, RARE)
+TRIAGE_LABELS = (MISLABELLED, CONFLICT, CORRUPT, RARE)
 _NORMAL = 1.4826
 """A normal sample's std is so many times its median distance from the median."""
 
@@ -32,7 +31,7 @@ class Rules:
     """Robust stds above the class's median distance (or to either side of its median norm) from
     which a sample may be corrupt: far beyond anything that a class of its kind has."""
     disagreeing: float = 0.8
-    """Least share of neighbours with another label for a label to be in doubt."""
+    """Least share of neighbours with another label for an unchecked label to be in doubt."""
     agreeing: float = 0.5
     """Largest such share with which a label still counts as right. Where the median sample of a
     class has more, neighbours say nothing about labels (a rare class among larger ones, raw pixels
@@ -51,69 +50,76 @@ class Rules:
 
 
 def add_triage(table: pd.DataFrame, rules: Rules | None = None) -> pd.DataFrame:
-    """The table with its columns ``triage`` and ``rule`` filled in."""
+    """The table with its columns ``triage`` and ``rule`` filled in, and ``label_issue`` and
+    ``suggested_label`` by neighbours where no label check has spoken: a label in doubt is one by
+    ``label_issue``, "maybe mislabelled" and a suggestion for it, or by none of them."""
     rules = rules or Rules()
+    near = table["given_probability"].isna().to_numpy() & _doubted_by_neighbours(table, rules)
+    table = table.assign(
+        label_issue=table["label_issue"].to_numpy(dtype=bool) | near,
+        suggested_label=table["suggested_label"].mask(near, table["neighbour_label"]),
+    )
     words = np.full(len(table), "", dtype=object)
     why = np.full(len(table), "", dtype=object)
-    for word, chosen, told in _found(table, rules):
+    for word, chosen, reason in _rules_in_order(table, rules, near):
         new = chosen & (words == "")
         words[new] = word
-        for place in np.flatnonzero(new):
-            why[place] = told(place)
+        for row in np.flatnonzero(new):
+            why[row] = reason(row)
     return table.assign(triage=words, rule=why)
 
 
-def _found(table: pd.DataFrame, rules: Rules):  # type: ignore[no-untyped-def]
-    """(word, which rows, what is told of a row) in order of certainty."""
+def _doubted_by_neighbours(table: pd.DataFrame, rules: Rules) -> NDArray[np.bool_]:
+    disagreeing = table["disagreement"].to_numpy(dtype=np.float64) >= rules.disagreeing
+    other = table["neighbour_label"].to_numpy() != table["label"].to_numpy()
+    return disagreeing & other & ~table["label"].isin(_silent_classes(table, rules)).to_numpy()
+
+
+def _rules_in_order(table: pd.DataFrame, rules: Rules, near: NDArray[np.bool_]):  # type: ignore[no-untyped-def]
+    """(word, which rows, the reason of a row); the first that fits counts."""
     label = table["label"].to_numpy()
+    given, likelier = table["given_probability"], table["suggested_probability"]
+    suggested = table["suggested_label"]
+    other = table["disagreement"].to_numpy(dtype=np.float64)
+
+    def doubts(row: int) -> str:
+        if near[row]:
+            return (
+                f"{100 * other[row]:.0f} % of its neighbours have another label, most of all "
+                f"{suggested[row]!r} (from {100 * rules.disagreeing:g} % on)"
+            )
+        return (
+            f"label check: {suggested[row]!r} at {100 * likelier[row]:.0f} %, its own label at "
+            f"{100 * given[row]:.0f} %"
+        )
+
+    in_doubt = table["label_issue"].to_numpy()
+    yield MISLABELLED, in_doubt, doubts
     copies = table["copies"].to_numpy()
     yield (
         CONFLICT,
         table["conflict"].to_numpy(dtype=bool),
         lambda row: f"{copies[row]} other samples have the same content, not all the same label",
     )
-    checked = table["label_issue"].to_numpy(dtype=bool)
     distance = robust_deviation(table["distance"].to_numpy(), label)
     norm = np.abs(robust_deviation(table["norm"].to_numpy(), label))
     yield (
         CORRUPT,
-        # far from the mean of the class that it may not be of: a norm of its own says more
-        (norm > rules.far) | ((distance > rules.far) & ~checked),
+        (norm > rules.far) | (distance > rules.far),
         lambda row: (
             f"distance from the class mean {distance[row]:.1f}, norm {norm[row]:.1f} robust stds "
             f"from the class's median (from {rules.far:g} on)"
         ),
     )
-    given, likelier = table["given_probability"], table["suggested_probability"]
-    suggested = table["suggested_label"]
-    other = table["disagreement"].to_numpy(dtype=np.float64)
-    named = table["neighbour_label"].to_numpy()
-    near = (other >= rules.disagreeing) & (named != label)
-    near &= ~table["label"].isin(_silent_classes(table, rules)).to_numpy()
-
-    def doubts(row: int) -> str:
-        told = []
-        if checked[row]:
-            told.append(
-                f"label check: {suggested[row]!r} at {100 * likelier[row]:.0f} %, its own label at "
-                f"{100 * given[row]:.0f} %"
-            )
-        if near[row]:
-            told.append(
-                f"{100 * other[row]:.0f} % of its neighbours have another label, most of all "
-                f"{named[row]!r} (from {100 * rules.disagreeing:g} % on)"
-            )
-        return "; ".join(told)
-
-    yield MISLABELLED, checked | near, doubts
     percentile = table["percentile"].to_numpy()
+    right = table["likeliest"].to_numpy(dtype=bool) & (other <= rules.agreeing)
     yield (
         RARE,
-        (percentile >= rules.atypical) & (other <= rules.agreeing),  # (not without neighbours)
+        (percentile >= rules.atypical) & right,  # (not without neighbours)
         lambda row: (
             f"influence at percentile {percentile[row]:.1f} of its class (from "
-            f"{rules.atypical:g} on), and {100 - 100 * other[row]:.0f} % of its neighbours share "
-            "its label"
+            f"{rules.atypical:g} on), its label is the likeliest, and "
+            f"{100 - 100 * other[row]:.0f} % of its neighbours share it"
         ),
     )
 
@@ -125,8 +131,8 @@ def _silent_classes(table: pd.DataFrame, rules: Rules) -> list[str]:
 
 
 def silent_neighbours(table: pd.DataFrame, rules: Rules) -> list[str]:
-    """For which classes neighbours say nothing about labels, in a line."""
-    silent = _silent_classes(table, rules)
+    """For which classes neighbours say nothing about labels that were not checked, in a line."""
+    silent = _silent_classes(table[table["given_probability"].isna()], rules)
     if not silent:
         return []
     classes = "class" if len(silent) == 1 else f"{len(silent):,} classes:"

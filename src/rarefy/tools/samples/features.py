@@ -128,7 +128,8 @@ def _filled(
         order = short_hash(samples.ids)
         spec = {"data": samples.fingerprint, "order of samples": order, "embedding": called}
     store = RowStore((count, head.shape[1]), np.float32, folder, spec, "features", limit)
-    if store.done:
+    before = store.done
+    if before:
         kept = np.asarray(store.rows[: min(len(head), store.done)])
         apart = np.linalg.norm(kept - head[: len(kept)], axis=1)
         if (apart > SAME * np.linalg.norm(head[: len(kept)], axis=1)).any():
@@ -139,8 +140,10 @@ def _filled(
     else:
         store.rows[: len(head)] = head
         store.advance(len(head))
-    shown = Progress("embedding", count, store.done) if progress else nullcontext()
+    shown = Progress("embedding", count, before) if progress else nullcontext()
     with shown as bar:
+        if bar is not None:
+            bar.advance(store.done - before)
         while store.done < count:
             if deadline is not None and time.monotonic() > deadline:
                 store.flush()
