@@ -71,7 +71,7 @@ def with_answers(text: str, answers: Mapping[str, Answer]) -> str:
     rows = []
     for key, mine in _by_paper(answers).items():
         anchor = re.sub(r"[^a-z0-9]+", "-", _short(key).lower()).strip("-")
-        lines = " · ".join(f"[{plain(a.claim.line)}](claims/{a.claim.id}.md)" for a in mine)
+        lines = " · ".join(f"[{plain(a.claim.sentence)}](claims/{a.claim.id}.md)" for a in mine)
         place = _index(mine, SHORT) if key in PAPERS else lines
         rows.append([f"[{_short(key)}](claims.md#{anchor})", place])
     made = table(["paper", "figure, table or theorem"], rows)
@@ -95,7 +95,7 @@ def _strip(answer: Answer) -> list[str]:
     name = answer.claim.id
     others = sorted(answer.others, key=lambda one: (one.setting, one.study))
     tiles = f"{tile(answer.state)} " + "".join(tile(one.outcome, one.setting) for one in others)
-    where, line = plain(answer.claim.where), plain(answer.claim.line)
+    where, line = plain(answer.claim.where), plain(answer.claim.sentence)
     return [f"[{name}](claims/{name}.md) {where}", tiles.strip(), line]
 
 

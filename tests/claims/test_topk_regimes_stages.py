@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
+from rarefy.ledger.claims import load_claims
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.studies import get_study
+from rarefy.studies.topk.stages.claims import SYMBOLS
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 from rarefy.train.patch_classifier import PatchClassifier
@@ -103,9 +106,8 @@ def results(**off: float) -> xr.Dataset:
 
 
 def judged(data: xr.Dataset) -> dict[str, Verdict]:
-    """By id; what leaves out T is called all."""
-    found = STUDY.verdicts(data, "paper")
-    return {v.claim if "." in v.claim else v.setting.split(" ")[0]: v for v in found}
+    """By id; S11 is what reads T too."""
+    return {verdict.claim: verdict for verdict in STUDY.verdicts(data, "paper")}
 
 
 PRIMARIES = ("S11.1", "S11.2", "S11.3")
@@ -113,7 +115,7 @@ PRIMARIES = ("S11.1", "S11.2", "S11.3")
 
 def test_the_lemmas_exponents_hold_and_every_cell_has_the_same_constant() -> None:
     said = judged(results())
-    assert sorted(said) == [*PRIMARIES, "all"]
+    assert sorted(said) == ["S11", *PRIMARIES]
     assert {verdict.outcome for verdict in said.values()} == {"holds"}
     for name in ("S11.1", "S11.2"):
         interval = said[name].interval
@@ -125,8 +127,20 @@ def test_another_exponent_fails(varied: str) -> None:
     other = "mu" if varied != "mu" else "lr"
     said = judged(results(**{varied: 0.5}).sel(varied=[varied, other]))
     wrong = {name for name, verdict in said.items() if verdict.outcome == "fails"}
-    assert wrong == ({"S11.3"} if varied == "classes" else {"S11.3", "all"})
-    assert f", {varied}: " in said["S11.3"].note
+    assert wrong == ({"S11"} if varied == "classes" else {"S11.3", "S11"})
+    assert f", {varied}: " in said["S11"].note
+
+
+def test_a_reading_names_the_quantities_that_it_reads_and_those_are_the_declared_ones() -> None:
+    """S11.3 once read T, which its declaration leaves out, and said contradicted for it."""
+    (declared,) = (p for claim in load_claims() for p in claim.primaries if p.id == "S11.3")
+    asked = re.search(r"the exponent in (.*) that is most off", declared.asks)
+    said = judged(results())
+    for name, symbols in (("S11.3", {*SYMBOLS.values()} - {"T"}), ("S11", {*SYMBOLS.values()})):
+        named = said[name].setting.removeprefix("exponents in ").split(": ")[0]
+        assert set(named.split(", ")) == symbols
+        assert f"of {2 * len(symbols)} exponents" in said[name].note
+    assert asked and set(re.split(", | or ", asked[1])) == {*SYMBOLS.values()} - {"T"}
 
 
 def test_constants_that_differ_too_much_fail() -> None:

@@ -144,9 +144,9 @@ def test_a_run_ends_with_the_claims_it_touched(
     assert max(map(len, said.splitlines())) <= int(width)
     row, *rest = rows(said)
     # (beside the ledger's answer "1 of 1 hold" would look like one)
-    assert re.match(r"T1 +1 of 1 hold; tiny +✓ Walks with drift", row) and row.count("\n") <= 1
-    assert "decides nothing" in row
+    assert re.match(r"T1 +too small to tell +✓ Walks with drift", row) and row.count("\n") <= 1
     assert rest == [
+        "too small to tell: the answer stands on other runs, which rarefy claims ID names",
         "12 cells in runs/toy-tiny",
         "next: rarefy report runs/toy-tiny --open",
     ]
@@ -174,7 +174,19 @@ def test_a_declared_run_computes_the_answer_again(
     assert "T1 0 of 1 hold, n 60 ✗ changed: supported in the ledger" in said
     # not the run that was declared: the ledger's answer stands
     assert cli.main([*again, "--set", "lr=0.5"]) == 0
-    assert "changed" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "changed" not in said and re.search(r"T1 +another setting +✓", said)
+
+
+def test_an_answer_under_review_says_so_and_why(here: Path, capsys: Capture) -> None:
+    why = "the size is another"
+    with made_up_ledger(here, claim(review=why), claim("T2")):
+        assert cli.main(["claims"]) == 0
+        assert capsys.readouterr().out.split().count("(Under") == 1
+        assert cli.main(["claims", "T1"]) == 0
+        assert f"under review     {why}" in capsys.readouterr().out
+        assert cli.main(["claims", "T1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["review"] == f"under review: {why}"
 
 
 # verify

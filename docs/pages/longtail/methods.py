@@ -38,45 +38,23 @@ COLUMNS = [
 
 
 def methods_table(found: dict[str, Found]) -> str:
-    """One row per method and weight decay, beside what is published."""
+    """One row per method and weight decay, beside what is published with the same decay."""
     runs = _runs(found, (*scales.METHODS, "decay"))
-    rows = dict.fromkeys((way, USUAL) for way in (*METHODS, PRUNED))
+    rows = {(way, theirs.weight_decay): None for way, theirs in METHODS.items()}
+    rows |= dict.fromkeys((way, USUAL) for way in (*METHODS, PRUNED))
     rows |= dict.fromkeys((way, one.weight_decay) for one in runs for way in one.ways)
     lines = []
-    for way, decay in rows:
-        name = spoken(way) + (f", weight decay {decay:g}" if decay != USUAL else "")
+    for way, decay in sorted(rows, key=lambda row: row[1]):
+        name = spoken(way)
         if way == PRUNED:
             shares = (ALGORITHM_1[data].removeprefix(f"{PRUNED}:") for data in SETS)
             name += f", {' and '.join(shares)} kept"
-        theirs = METHODS.get(way) if decay == USUAL else None
-        shown = f"{theirs.accuracy:.1f} ({theirs.name})" if theirs else "-"
-        lines.append([name, shown, *_cells([*runs, *_elsewhere(found)], way, decay)])
+        theirs = METHODS.get(way)
+        fits = theirs is not None and theirs.weight_decay == decay
+        shown = f"{theirs.accuracy:.1f} ({theirs.name})" if theirs and fits else "-"
+        lines.append([name, f"{decay:g}", shown, *_cells([*runs, *_elsewhere(found)], way, decay)])
     published = f"published, {SET_NAMES['cifar100']}, 2,000 epochs"
-    return table(["method", published, *COLUMNS], lines)
-
-
-def best_answer(found: dict[str, Found]) -> str:
-    """The best method on the set for which others are published, beside the best of those."""
-    data = SETS[0]
-    runs = [one for one in _runs(found, (*scales.METHODS, "decay")) if one.data == data]
-    there = [(one.mean(way), way, one) for one in runs for way in one.ways if way != BASELINE]
-    if not there:
-        return ""
-    accuracy, way, one = max(there, key=lambda each: each[0])
-    theirs = max(METHODS.values(), key=lambda each: each.accuracy)
-    counted = one.gain(way).counted
-    hint = ": a hint" if one.gain(way).interval.n < DECIDE else ""
-    ahead = accuracy - theirs.accuracy
-    beside = "above" if ahead > 0 else "below"
-    return (
-        f"**Best on {SET_NAMES[data]}: {spoken(way)}, weight decay {one.weight_decay:g}: "
-        f"{accuracy:.2f}** after {EPOCHS} epochs ({counted}{hint}), {abs(ahead):.1f} {beside} the "
-        f"best published number that we know ({theirs.accuracy:.1f}, {theirs.name}, 2,000 epochs). "
-        "The two are not of one protocol: theirs has other images, a tenth fewer, and fits the "
-        "probe on 40,000 labels instead of 50,000. It is the best of "
-        "[all that were run](#methods-under-one-protocol), by test images. "
-        f"To try it: `rarefy pretrain DATA --method simclr,{way}`."
-    )
+    return table(["method", "weight decay", published, *COLUMNS], lines)
 
 
 def controls_table(found: dict[str, Found]) -> str:

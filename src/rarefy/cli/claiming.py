@@ -32,6 +32,9 @@ _OUTCOMES = {
 LABEL = 17
 """Columns for the names of an answer's parts."""
 WIDEST = 110
+REHEARSALS = {"tiny", "quick"}
+"""Scales that decide nothing, unless a claim names one."""
+TOO_SMALL, OTHER_SETTING = "too small to tell", "another setting"
 SHOWN = 5
 """Exceptions named in a terminal."""
 
@@ -91,7 +94,7 @@ def claims(
 def answer_line(answer: Answer) -> Text:
     """Mark, id and sentence; a long one goes on under itself."""
     mark, colour = MARKS[answer.state]
-    return hanging(Text(f"{mark} {answer.claim.id:<4}", colour), answer.claim.line)
+    return hanging(Text(f"{mark} {answer.claim.id:<4}", colour), answer.claim.sentence)
 
 
 def hanging(start: Text, text: str) -> Text:
@@ -128,6 +131,7 @@ def _show(answer: Answer) -> None:
     print_(hanging(Text(), claim.line))
     typer.echo()
     parts = {
+        "under review": claim.review,
         "paper says": claim.statement,
         "its setting": claim.setting,
         "left open": claim.choices,
@@ -201,26 +205,40 @@ def show_touched(verdicts: Iterable[Verdict], scale: str, declared: bool) -> Non
     for name, mine in by_claim.items():
         now, before = fresh[name], known[name]
         mark, colour = MARKS[now.state]
-        said = now.claim.line
+        said = now.claim.sentence
         if now.state != before.state:
             why = f" ({now.why})" if now.why else ""
             said = f"changed: {before.state} in the ledger, {now.state} by this run{why}"
-        rows.append([name, spell_here(mine), Text(f"{mark} ", colour) + Text(said)])
+        rows.append([name, spell_run(mine, now, declared), Text(f"{mark} ", colour) + Text(said)])
     if rows:
         print_(short_table({"claim": 5, f"this run ({scale})": 20, "answer": 0}, rows))
+    for word in (TOO_SMALL, OTHER_SETTING):
+        if word in (row[1] for row in rows):
+            typer.echo(f"{word}: the answer stands on other runs, which rarefy claims ID names")
 
 
-def spell_here(verdicts: list[Verdict]) -> str:
-    """How the primary readings came out in one run; without any, how many of the others hold."""
+def spell_run(verdicts: list[Verdict], answer: Answer, declared: bool) -> str:
+    """How the primary readings came out in one run; without any, how many of the others hold. A
+    rehearsal that comes out otherwise than the answer contradicts nothing."""
     primaries = [verdict for verdict in verdicts if verdict.role == "primary"]
     counted = primaries or verdicts
+    decided = answer.state in ("supported", "contradicted")
+    agrees = decided and all(verdict.outcome == answer.word for verdict in counted)
+    scales = {verdict.scale for verdict in counted}
+    if scales == {"tiny"} or (not agrees and scales <= REHEARSALS - _decisive_scales(answer)):
+        return TOO_SMALL
+    if not agrees and not declared:
+        return OTHER_SETTING
     if all(verdict.outcome == "premise-not-met" for verdict in counted):
         return "premise not met"
-    said = f"{sum(verdict.outcome == 'holds' for verdict in counted)} of {len(counted)}"
-    if all(verdict.scale == "tiny" for verdict in counted):
-        return f"{said} hold; tiny decides nothing"
     least = min(verdict.n for verdict in counted)
+    holding = sum(verdict.outcome == "holds" for verdict in counted)
+    said = f"{holding} of {len(counted)}"
     return f"{said} hold, n {least}" if primaries else f"{said} others hold"
+
+
+def _decisive_scales(answer: Answer) -> set[str]:
+    return {part.primary.scale for part in answer.parts}
 
 
 def show_readings(verdicts: Iterable[Verdict]) -> None:

@@ -58,6 +58,11 @@ def _described(entry: Entry) -> dict[str, Any]:
     return {word: getattr(entry, word) for word in words} | lists
 
 
+def _where(entry: Entry) -> str:
+    """What it shows of which paper; a study of a stranger may be of none."""
+    return ", ".join(filter(None, (paper_names(entry.papers), entry.shows)))
+
+
 def _all(entries: list[Entry]) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     # a name is there to be copied and must not be broken
@@ -66,8 +71,9 @@ def _all(entries: list[Entry]) -> Table:
     for lab in dict.fromkeys(sorted(entry.lab for entry in entries)):
         mine = [entry for entry in entries if entry.lab == lab]
         for entry in mine:
-            where = ", ".join(filter(None, (paper_names(entry.papers), entry.shows)))
-            about = Text(entry.title, "bold") + Text(f"\n{where}\nneeds {entry.needs}", "not bold")
+            about = Text(entry.title, "bold") + Text(
+                f"\n{_where(entry)}\nneeds {entry.needs}", "not bold"
+            )
             table.add_row(entry.name, about, end_section=entry is mine[-1])
     return table
 
@@ -101,7 +107,7 @@ def _show_one(kind: type[Study], entry: Entry, device: str, as_json: bool) -> No
         typer.echo(json.dumps({**told, "scales": scales, "parameters": parameters}, indent=1))
         return
     typer.echo(f"{entry.name}: {entry.title}")
-    typer.echo(f"{paper_names(entry.papers)}, {entry.shows}; claims {', '.join(entry.claims)}")
+    typer.echo(f"{_where(entry)}; claims {', '.join(entry.claims)}")
     typer.echo(f"needs {entry.needs}\n")
     typer.echo(f"{textwrap.fill(kind.paper_says, 79)}\n")
     table = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))

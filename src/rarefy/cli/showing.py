@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from rarefy.cli.claiming import MARKS, spell_here
+from rarefy.cli.claiming import MARKS, TOO_SMALL, spell_run
 from rarefy.cli.config import configured, keep_options
 from rarefy.cli.frame import (
     app,
@@ -220,6 +220,8 @@ def _tell(judged: Judged, forecast: Forecast) -> None:
     for answer in touched(judged, current_answers())[:1]:
         mark, colour = MARKS[answer.state]
         mine = [verdict for verdict in verdicts if verdict.about == answer.claim.id]
-        said = f" (rarefy claims {answer.claim.id}); in this run, at {scale}: {spell_here(mine)}"
-        print_(Text(f"  {answer.claim.line}"), fold=False)
+        came_out = spell_run(mine, answer, declared=True)
+        run = f"this {scale} run is {came_out}" if came_out == TOO_SMALL else f"here {came_out}"
+        print_(Text(f"  {answer.claim.sentence}"), fold=False)
+        said = f" by larger runs (rarefy claims {answer.claim.id}); {run}"
         print_(Text(f"  {mark} {answer.state}", colour) + Text(said), fold=False)

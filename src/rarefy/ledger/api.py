@@ -40,9 +40,9 @@ def claims(what: str = "", paper: str = "", figure: str = "") -> pd.DataFrame:
 
     Returns:
         A DataFrame with a row per claim, by id: ``paper``, ``where``, ``answer``, ``line`` (the
-        answer in a sentence), ``value`` with its interval ``low`` to ``high`` and ``n`` of the
-        reading that decides, and how many of the ``others``, readings under other choices,
-        ``agree``.
+        answer in a sentence), ``review`` (why a referee calls it unfair), ``value`` with its
+        interval ``low`` to ``high`` and ``n`` of the reading that decides, and how many of the
+        ``others``, readings under other choices, ``agree``.
 
     Example:
         >>> table = rarefy.claims("Xu Chen figure 3")
@@ -67,6 +67,7 @@ def in_short(answer: Answer) -> dict[str, Any]:
         "where": claim.where,
         "answer": answer.state,
         "line": claim.line,
+        "review": claim.review and f"under review: {claim.review}",
         "value": decisive.value if decisive else None,
         "low": low,
         "high": high,

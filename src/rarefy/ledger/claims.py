@@ -58,7 +58,8 @@ class Primary:
 class Claim:
     """A statement of a paper, and our answer in words. ``seen``: were results known when the
     primaries were declared, "before" or "after" them. ``picture``: which of the first study's
-    pictures to show with ``figure``; empty: the first."""
+    pictures to show with ``figure``; empty: the first. ``review``: why a referee calls the answer
+    unfair, until it is decided afresh."""
 
     id: str
     paper: str
@@ -77,7 +78,13 @@ class Claim:
     not_run: str
     figure: str
     picture: str = ""
+    review: str = ""
     primaries: tuple[Primary, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The line, which says if it is under review."""
+        return f"{self.line} (Under review.)" if self.review else self.line
 
     @property
     def papers(self) -> tuple[str, ...]:

@@ -172,7 +172,9 @@ class ClassNoiseExperiment(Experiment):
         training = self.training(schedule)
         if training.stop_loss > 0:
             return f"{schedule} to a loss of {training.stop_loss:g}"
-        name = "as printed" if schedule == "printed" else schedule
+        name = schedule
+        if schedule == "printed":  # with the mean over filters, as (1) has it, that does not train
+            name = "filters summed" if self.combine == "sum" else "as printed"
         return f"{name}, {training.steps} steps of rate {training.lr:g}"
 
     def cost_of(self, samples: int, steps: int) -> Cost:

@@ -1,1 +1,1 @@
-"""Rarer features are carried by fewer, weaker, less pure neurons."""
+"""Rarer features are carried by fewer, less pure neurons."""

@@ -14,7 +14,7 @@ class ContrastAlignment(AlignmentExperiment, Study):
     """Alignment of neurons with majority and minority features against eps_min."""
 
     name: ClassVar[str] = "contrast-alignment"
-    title: ClassVar[str] = "Rarer features are carried by fewer, weaker, less pure neurons"
+    title: ClassVar[str] = "Rarer features are carried by fewer, less pure neurons"
     papers: ClassVar[tuple[str, ...]] = ("000",)
     shows: ClassVar[str] = "Fig. 2-3; Theorem 3.1 (14)"
     claims: ClassVar[tuple[str, ...]] = ("C7", "C8", "C10")

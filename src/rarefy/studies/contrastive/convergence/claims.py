@@ -1,8 +1,8 @@
 """Verdicts of ``contrast-convergence``: C5, C6 and C15.
 
 The primary readings are at the largest d, tau = log d and the last read; the others change one of
-these. (13) and (89) are asked again at scale ``wide``, m = d^2, where Xi_1 promises the lucky neurons
-that their proofs need. All runs have the bias: without it the network is not the theorem's.
+these. (13) and (89) are asked again at scale ``wide``, m = d^2, where Xi_1 promises the lucky
+neurons that their proofs need. All runs have the bias: without it the network is not the theorem's.
 """
 
 from __future__ import annotations

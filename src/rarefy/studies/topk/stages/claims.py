@@ -21,6 +21,10 @@ EXPONENTS = {
     "noise": {"filters": 1, "classes": 0, "samples": 1, "lr": -1, "mu": 0, "sigma": -2, "d": -1},
 }
 """m T/(eta mu^2) of Lemma F.1 and m n/(eta sigma_p^2 d) of Lemma H.1."""
+SYMBOLS = {
+    **{"filters": "m", "classes": "T", "samples": "n", "lr": "eta", "mu": "mu"},
+    **{"sigma": "sigma_p", "d": "d"},
+}
 TOLERANCE = 0.1
 """A step too many of the shortest stage, some twenty steps, is 5 % of it: 0.02 in an exponent over
 a factor of eight; what depends on the slowest of many draws grows a little with their number."""
@@ -57,12 +61,22 @@ def verdicts(experiment: StagesExperiment, results: xr.Dataset, scale: str) -> l
         for quantity in varied:
             slope, power = exponent(stage.sel(varied=quantity)), EXPONENTS[regime][quantity]
             worst[f"{regime}, {quantity}"] = (slope, power)
-    named = Naming(experiment, scale, "", f", {experiment.setting}")
-    # the constant contains how the residual falls from 1 - 1/T: it settles for large T only
-    others = {name: case for name, case in worst.items() if not name.endswith("classes")}
-    but_t = ("S11", "all quantities but T: the exponent that is most off")
-    every = ("S11.3", "exponents in m, T, n, eta, mu, sigma_p and d, the one that is most off")
-    return [*found, _exponents(named(*every), worst), _exponents(named(*but_t), others)]
+    # the constant contains how the residual falls from 1 - 1/T: it settles for large T only, so
+    # T stands in no primary reading
+    but_t = {case: of for case, of in worst.items() if not case.endswith("classes")}
+    named = Naming(experiment, scale, "exponents in ", f", {experiment.setting}")
+    return [
+        *found,
+        _exponents(named("S11.3", _most_off(but_t)), but_t),
+        _exponents(named("S11", _most_off(worst)), worst),
+    ]
+
+
+def _most_off(cases: Mapping[str, object]) -> str:
+    """Names what is read."""
+    varied = {case.rpartition(", ")[2] for case in cases}
+    symbols = [symbol for name, symbol in SYMBOLS.items() if name in varied] or ["nothing"]
+    return f"{', '.join(symbols)}: the one that is most off"
 
 
 def _exponents(name: st.Identity, cases: Mapping[str, tuple[st.Slope, int]]) -> Verdict:
