@@ -72,7 +72,7 @@ READERS = {
     "scoring": ["feature rows", "feature note", "scoring state", "scoring note", "checkup part"],
     "checkpoints": ["network", "network's pickle", "checkpoint", "network, checked"],
     "stores": [name for name in TARGETS if name.startswith("store, ")],
-    "results": ["results", "results' table", "pack", "pack's manifest"],
+    "results": ["results", "results' table"],
     "TOML": ["ledger, claims"],
     "ledgers": ["ledger, verdicts"],
     "words": [target.name for target in TYPED],

@@ -18,7 +18,7 @@ PANELS = {
     "Your own data": (
         *("checkup", "influence", "clean", "train", "pretrain", "probe", "granularity", "data"),
     ),
-    "Files of runs": ("check", "pack", "unpack"),
+    "Files of runs": ("check",),
 }
 """The verbs, in the order in which ``rarefy --help`` shows them."""
 
