@@ -162,16 +162,6 @@ def npy(values: Any, **how: Any) -> bytes:
     return written(lambda stream: np.save(stream, values, **how))
 
 
-def public_npz(names: bytes) -> bytes:
-    def write(stream: io.BytesIO) -> None:
-        with zipfile.ZipFile(stream, "w") as archive:
-            for key in ("tr_mem", "tr_labels"):
-                archive.writestr(f"{key}.npy", npy(np.arange(3)))
-            archive.writestr("tr_filenames.npy", names)
-
-    return written(write)
-
-
 def member(path: Path, name: str = "data.pkl") -> bytes:
     """One file of a zip file, by the end of its name."""
     with zipfile.ZipFile(path) as archive:

@@ -66,7 +66,7 @@ READERS = {
     "images": [target.name for target in IMAGES],
     "hierarchies": [target.name for target in LEVELS],
     "tables": ["CSV", "TSV in gzip", "Parquet", "Feather", *(target.name for target in SCORES)],
-    "arrays": ["npy", "npz", "array in npz", "public scores", "shared numbers"],
+    "arrays": ["npy", "npz", "array in npz", "shared numbers"],
     "picks": ["picks", "clean's record", "record"],
     "splits": ["split", "list of files"],
     "scoring": ["feature rows", "feature note", "scoring state", "scoring note", "checkup part"],
