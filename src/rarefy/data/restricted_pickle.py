@@ -1,8 +1,9 @@
 """Pickles from strangers: plain containers, text, numbers and byte arrays, and nothing else.
 
-A pickle names functions and classes to call. CIFAR files need three of numpy and,
-where Python 3 wrote them, two that make bytes. Each of these is played here by a stand-in that only keeps what it is given, so that no code runs for the file's sake, not even
-numpy's; arrays are built at the end, from checked parts.
+A pickle names functions and classes to call. CIFAR files need three of numpy and, where Python 3
+wrote them, two that make bytes. Each of these is played here by a stand-in that only keeps what it
+is given, so that no code runs for the file's sake, not even numpy's; arrays are built at the end,
+from checked parts.
 """
 
 from __future__ import annotations
