@@ -16,10 +16,10 @@ from rarefy.cli.frame import numbers
 from rarefy.data.hierarchy.made import check_spec
 from rarefy.pruning.selection import Granularity
 from rarefy.studies.granularity.ablation.arms import Arm as LearnerArm
+from rarefy.studies.influence.removal.training import Order
 from rarefy.studies.topk.baselines.arms import Arm as KeepArm
 from rarefy.sweep.parse import parse_settings
 from rarefy.tools.influence.injections import Injection
-from rarefy.tools.influence.removal import Order
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.simclr.method import parse_methods
 

@@ -50,7 +50,6 @@ def test_a_memory_map_is_scored_in_pieces(
         (["--neighbours", "5"], "--neighbours=5: does not fit --stream"),
         (["--no-check-labels"], "--check-labels=False: does not fit --stream"),
         (["--embed", "a:b"], "--embed='a:b': does not fit --stream"),
-        (["--remove", "0.1"], "--remove='0.1': does not fit --stream"),
         (["--size", "8"], "--size=8: does not fit --stream"),
         (["--cluster", "local:0"], "--cluster='local:0': must be local:N, for N processes here"),
         (["--memory", "0"], "--memory=0.0: must be above 0 (GB) and below 1e9"),

@@ -51,8 +51,6 @@ COMMANDS = {
     "granularity": f"rarefy granularity digits --epochs 2 --seeds 1 --samples 120 {SMALL}"
     " --features pixels --made kmeans-within:2 --jobs 1",
     "influence": "rarefy influence photos --csv --out s",
-    "influence --remove": "rarefy influence trees.csv --label kind --remove 0.3 --seeds 1 --out s"
-    " --by high,random",
     "clean": "rarefy clean photos --picks picks.json --copy --out s",
     "queue": "./queue.sh --jobs 1",
 }
@@ -89,7 +87,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos and decisions about them, a table and a queue."""
+    """Photos and decisions about them, and a queue."""
     folder, digits = tmp_path_factory.mktemp("inputs"), load_digits()
     for number, name in enumerate(("zero", "one", "two")):
         (folder / "photos" / name).mkdir(parents=True)
@@ -100,8 +98,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     picks = [{"id": each, "decision": "drop"} for each in ids]
     held = {"format": "rarefy picks 1", "data": "photos", "read": {}, "picks": picks}
     (folder / "picks.json").write_text(json.dumps(held))
-    table = pd.DataFrame(digits.data[:200, 8:40]).rename(columns="p{}".format)
-    table.assign(kind=digits.target[:200] % 4).to_csv(folder / "trees.csv", index=False)
     head, _, _ = QUEUE.read_text("utf-8").partition("\n# the share")
     lines = "\ntry rarefy run influence-removal --scale tiny --seeds 1"
     lines += "\ntry rarefy run influence-covariance --scale tiny --seeds 1\nexit $ended\n"

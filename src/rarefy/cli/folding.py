@@ -30,7 +30,6 @@ TAIL = "Making it long-tailed"
 JUDGING = "How it is judged"
 LABELS = "Which labels are compared"
 SCORING = "How samples are scored"
-REMOVING = "Retraining without samples (--remove)"
 MACHINE = "The machine"
 FILES = "What is written"
 
