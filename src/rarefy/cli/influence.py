@@ -115,15 +115,6 @@ def influence(
             help="Of a .npy file or Parquet of any size: read it in pieces; scores alone, no page.",
         ),
     ] = False,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --stream: workers of a Dask cluster, on their CPUs, read the files (which "
-            "they must see) and score; last digits may differ. Needs rarefy\\[cluster].",
-            rich_help_panel=MACHINE,
-        ),
-    ] = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -168,26 +159,29 @@ def influence(
         raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
-    only_in_memory = {
-        "names": names,
-        "image": image,
-        "split": split,
-        "embed": embed,
-        "neighbours": None if neighbours == NEIGHBOURS else neighbours,
-        "check_labels": None if check_labels else False,
-        "csv": csv or None,
-        "map": None if map_ == "pca" else map_,
-        "open": open_ or None,
-    }
     if stream:
-        for_images = {"size": size, "test_share": test_share, "skip_bad": skip_bad or None}
-        _refuse({**only_in_memory, **for_images}, "--stream")
+        only_in_memory = {
+            "names": names,
+            "image": image,
+            "split": split,
+            "embed": embed,
+            "neighbours": None if neighbours == NEIGHBOURS else neighbours,
+            "check_labels": None if check_labels else False,
+            "csv": csv or None,
+            "map": None if map_ == "pca" else map_,
+            "open": open_ or None,
+            "size": size,
+            "test_share": test_share,
+            "skip_bad": skip_bad or None,
+        }
+        for option, value in only_in_memory.items():
+            if value is not None:
+                raise bad_value(option, value, "does not fit --stream")
         streamed(
             *(data, label, labels, columns, standardize, ddof, memory, device),
-            *(out, overwrite, max_seconds, as_json, cluster),
+            *(out, overwrite, max_seconds, as_json),
         )
         return
-    _refuse({"cluster": cluster}, "influence without --stream")
     if open_ and not gallery:
         raise bad_value("open", True, "there is no page to open with --no-gallery")
     if map_ not in ("pca", "umap", "none"):
@@ -243,12 +237,6 @@ def influence(
             typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())
-
-
-def _refuse(given: dict[str, object], by: str) -> None:
-    for option, value in given.items():
-        if value is not None:
-            raise bad_value(option, value, f"does not fit {by}")
 
 
 def _folder_name(samples: Samples, embed: str | None, data: str, chosen: list[Any]) -> str:
