@@ -31,7 +31,6 @@ from rarefy.data.images.cifar import CIFAR10
 from rarefy.data.longtail.split import LongTailSplit
 from rarefy.data.longtail.split_file import save_split
 from rarefy.nets.builder import build
-from rarefy.sweep.moving import pack
 from rarefy.sweep.results import write_results
 from rarefy.tools.influence.writing import write_table
 from rarefy.tools.saved_networks import save_network
@@ -64,7 +63,6 @@ def home() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rarefy-fuzz-", dir=FOLDER))
     dataset = rarefy.run(Toy, scale="tiny", device="cpu", out=folder / "store", progress=False)
     write_results(Toy.at("tiny"), "tiny", dataset, folder / "results")
-    pack(folder / "store", folder / "pack")
     save_network(OutputFolder(folder), "net", build("lenet", 1, 8, 2), images(), ABOUT)
     scored = TABLE[["label"]].assign(id=list("abcde"), influence=TABLE["a"])
     write_table(scored, folder / "scores.csv")
@@ -162,16 +160,6 @@ def npz_of(features: bytes, label: str = "y") -> bytes:
 
 def npy(values: Any, **how: Any) -> bytes:
     return written(lambda stream: np.save(stream, values, **how))
-
-
-def public_npz(names: bytes) -> bytes:
-    def write(stream: io.BytesIO) -> None:
-        with zipfile.ZipFile(stream, "w") as archive:
-            for key in ("tr_mem", "tr_labels"):
-                archive.writestr(f"{key}.npy", npy(np.arange(3)))
-            archive.writestr("tr_filenames.npy", names)
-
-    return written(write)
 
 
 def member(path: Path, name: str = "data.pkl") -> bytes:

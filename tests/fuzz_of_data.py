@@ -26,7 +26,6 @@ from fuzz_files import (
     npy,
     npz_of,
     pictures,
-    public_npz,
     with_checksums,
     written,
 )
@@ -38,7 +37,6 @@ from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.cifar import CIFAR10, load_cifar
 from rarefy.data.images.folders import load_folder
 from rarefy.data.images.mnist import read_idx
-from rarefy.tools.influence.public_scores import read_public_scores
 from rarefy.tools.samples.opening import open_samples
 
 CPU = __import__("torch").device("cpu")
@@ -139,13 +137,6 @@ def _labels(folder: Path) -> None:
     (folder / "labels.npy").write_bytes(npy(np.array(list("xyxyx"))))
 
 
-def _names() -> list[bytes]:
-    return [
-        npy(np.array(["a", "b", "c"])),
-        npy(np.array(["a", b"b", "c"], dtype=object), allow_pickle=True),
-    ]
-
-
 TABLES = [
     file(
         "CSV",
@@ -159,5 +150,4 @@ TABLES = [
     file("npy", "features.npy", open_samples, _arrays, beside=_labels),
     file("npz", "a.npz", open_samples, lambda: [npz_of(one) for one in _arrays()]),
     file("array in npz", "a.npz", open_samples, _arrays, npz_of),
-    file("public scores", "mem.npz", read_public_scores, _names, public_npz),
 ]

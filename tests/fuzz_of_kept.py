@@ -15,12 +15,10 @@ from fuzz_files import (
     LIST,
     PICKS,
     find,
-    gz,
     home,
     member,
     npy,
     npz_of,
-    tar_of,
     with_member,
 )
 from fuzzing import Target, file
@@ -31,7 +29,6 @@ from rarefy.ledger.verdicts import check_ledger
 from rarefy.measure.influence.state import State
 from rarefy.sweep.cached import cached_npz
 from rarefy.sweep.checking import Thing, check
-from rarefy.sweep.moving import _hash_of, unpack
 from rarefy.sweep.results import read_results
 from rarefy.sweep.store import open_store
 from rarefy.tools.checkup.sections import Section, keep_section, kept_section
@@ -141,7 +138,7 @@ KEPT = [
     ),
 ]
 
-# ------------------------------------------------------------------ networks, stores, packs, ledger
+# ------------------------------------------------------------------------ networks, stores, ledger
 
 
 def _networks(wrapped: bool) -> Callable[[], list[bytes]]:
@@ -192,29 +189,6 @@ def _rehashed(path: Path) -> object:
     return _results(path)
 
 
-def packed(content: bytes, folder: Path) -> object:
-    """A pack whose archive is anything, with hashes that fit."""
-    whole = gz(content)
-    told = json.loads((home() / "pack/manifest.json").read_text())
-    told.pop("hash")
-    digest = hashlib.blake2b(whole, digest_size=16).hexdigest()
-    told["parts"] = [{"name": "part-001", "bytes": len(whole), "hash": digest}]
-    (folder / "pack").mkdir()
-    (folder / "pack/part-001").write_bytes(whole)
-    (folder / "pack/manifest.json").write_text(json.dumps({**told, "hash": _hash_of(told)}))
-    return unpack(folder / "pack", folder / "store")
-
-
-def _archives() -> list[bytes]:
-    store = home() / "store"
-    files = {f"store/{p.relative_to(store).as_posix()}": p for p in store.rglob("*") if p.is_file()}
-    return [tar_of({name: path.read_bytes() for name, path in files.items()})]
-
-
-def _manifest(path: Path) -> object:
-    return unpack(path.parent, path.parents[1] / "store")
-
-
 def _ledgers(pattern: str) -> Callable[[], list[bytes]]:
     """The smallest of ours."""
     folder = Path(__file__).parents[1] / "src/rarefy/ledger"
@@ -242,14 +216,6 @@ MADE = [
         _rehashed,
         _in_home("results/toy-tiny.parquet"),
         beside=_results_beside,
-    ),
-    Target("pack", packed, _archives, "pack"),
-    file(
-        "pack's manifest",
-        "pack/manifest.json",
-        _manifest,
-        _in_home("pack/manifest.json"),
-        beside=lambda folder: shutil.copytree(home() / "pack", folder / "pack"),
     ),
     file("ledger, claims", "000.toml", check_ledger, _ledgers("*.toml")),
     file("ledger, verdicts", "verdicts-toy.json", check_ledger, _ledgers("verdicts-*.json")),

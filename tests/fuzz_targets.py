@@ -16,10 +16,10 @@ from rarefy.cli.frame import numbers
 from rarefy.data.hierarchy.made import check_spec
 from rarefy.pruning.selection import Granularity
 from rarefy.studies.granularity.ablation.arms import Arm as LearnerArm
+from rarefy.studies.influence.removal.training import Order
 from rarefy.studies.topk.baselines.arms import Arm as KeepArm
 from rarefy.sweep.parse import parse_settings
 from rarefy.tools.influence.injections import Injection
-from rarefy.tools.influence.removal import Order
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.simclr.method import parse_methods
 
@@ -66,13 +66,13 @@ READERS = {
     "images": [target.name for target in IMAGES],
     "hierarchies": [target.name for target in LEVELS],
     "tables": ["CSV", "TSV in gzip", "Parquet", "Feather", *(target.name for target in SCORES)],
-    "arrays": ["npy", "npz", "array in npz", "public scores", "shared numbers"],
+    "arrays": ["npy", "npz", "array in npz", "shared numbers"],
     "picks": ["picks", "clean's record", "record"],
     "splits": ["split", "list of files"],
     "scoring": ["feature rows", "feature note", "scoring state", "scoring note", "checkup part"],
     "checkpoints": ["network", "network's pickle", "checkpoint", "network, checked"],
     "stores": [name for name in TARGETS if name.startswith("store, ")],
-    "results": ["results", "results' table", "pack", "pack's manifest"],
+    "results": ["results", "results' table"],
     "TOML": ["ledger, claims"],
     "ledgers": ["ledger, verdicts"],
     "words": [target.name for target in TYPED],

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import typer.main
+from PIL import Image
 
 from rarefy import cli
 
@@ -32,6 +37,27 @@ def command_lines(page: str) -> list[str]:
     return lines + re.findall(r"`([^`\n]+)`", read(page))
 
 
+class Sample(dict[str, Any]):
+    """As FiftyOne has them: fields, and a path."""
+
+    filepath = ""
+
+
+def my_photos(monkeypatch: pytest.MonkeyPatch) -> list[Sample]:
+    """A folder of class folders, and a stand-in for FiftyOne that shows it."""
+    samples, pixels = [], np.random.default_rng(0).integers(0, 256, (12, 8, 8), dtype=np.uint8)
+    for number, image in enumerate(pixels):
+        path = Path("my_photos", f"class {number // 6}", f"{number:02}.png").resolve()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+        samples.append(Sample())
+        samples[-1].filepath = str(path)
+    dataset = SimpleNamespace(iter_samples=lambda autosave: samples)
+    library = SimpleNamespace(load_dataset={"my_photos": dataset}.__getitem__)
+    monkeypatch.setitem(sys.modules, "fiftyone", library)
+    return samples
+
+
 @pytest.mark.quick("README.md", "docs/pruning.md")
 @pytest.mark.parametrize(
     "page",
@@ -48,11 +74,15 @@ def command_lines(page: str) -> list[str]:
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+    samples = my_photos(monkeypatch)
+    names: dict[str, Any] = {}
     blocks = code_blocks(page, "python")
     assert blocks, f"{page} shows no Python"
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+    if page == "docs/influence.md":
+        assert [sample["influence"] for sample in samples] == [*names["scores"]["influence"]]
+        assert names["issues"].nsmallest(2, "atypical_score")["is_atypical_issue"].all()
 
 
 @pytest.mark.parametrize("page", PAGES)

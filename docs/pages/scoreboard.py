@@ -46,31 +46,6 @@ ABOUT = {
     "content is the same.",
 }
 
-PUBLIC = """## Against published memorisation scores
-
-Scores that come from thousands of trainings are published for some sets: memorisation (Feldman and
-Zhang 2020, CIFAR-100 and ImageNet) and C-scores (Jiang et al. 2021, CIFAR-10, CIFAR-100, ImageNet).
-Their files are not part of this project. Where a user has one, the agreement is a few lines away:
-
-```python
-from rarefy.tools.influence.public_scores import agreement, in_our_order, read_public_scores
-from rarefy.tools.influence.scoring import score_samples
-from rarefy.tools.samples.opening import open_samples
-
-samples = open_samples("cifar100")
-table = score_samples(samples).table
-public = read_public_scores("cifar100_infl_matrix.npz")
-theirs = in_our_order(public, samples.labels, samples.files)
-for column in ("influence", "distance", "mahalanobis", "disagreement"):
-    print(column)
-    print(agreement(table[column].to_numpy(), theirs, samples.labels, samples.classes))
-```
-
-It gives Spearman's and Pearson's correlation and the overlap of the highest tenths, overall and by
-class, beside what chance would give. Libraries hand out the same set in different orders: where
-labels do not fit place by place, `in_our_order` refuses rather than compare the wrong samples. No
-agreement is claimed here, as no file was at hand."""
-
 
 # ------------------------------------------------------------------------------------------ numbers
 
@@ -276,7 +251,6 @@ def page(study: Study, scale: str, results: xr.Dataset) -> str:
         *(_section(results, kind, mine) for kind, mine in _kinds(injections).items()),
         "## How this was measured",
         how,
-        PUBLIC,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

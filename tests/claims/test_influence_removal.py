@@ -12,9 +12,9 @@ import xarray as xr
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
+from rarefy.studies.influence.removal import experiment as influence_removal
+from rarefy.studies.influence.removal.tables import spoken
 from rarefy.sweep.grid import grid_of
-from rarefy.tools.influence import removal_experiment as influence_removal
-from rarefy.tools.influence.removal_tables import spoken
 
 InfluenceRemoval = get_study("influence-removal")
 STUDY: Any = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))

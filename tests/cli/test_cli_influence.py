@@ -210,51 +210,12 @@ def test_class_names_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> Non
     assert Path("there/gallery.html").exists()
 
 
-@pytest.mark.slow
-def test_removal_reads_what_scoring_reads(capsys: pytest.CaptureFixture[str]) -> None:
-    some = frame()
-    np.save("x.npy", some[["height", "girth"]].to_numpy())
-    np.save("y.npy", some["kind"].to_numpy().astype("U3"))
-    np.save("labels.npy", np.zeros(60, dtype=np.int64))
-    call = ["influence", "x.npy", "--labels", "y.npy", "--remove", "0.2", "--seeds", "2"]
-    assert main([*call, "--jobs", "1"]) == 0
-    frame().to_csv("trees.csv", index=False)
-    call = ["influence", "trees.csv", "--label", "kind", "--columns", "height,girth"]
-    assert main([*call, "--remove", "0.2", "--seeds", "2", "--jobs", "1"]) == 0
-
-
-def test_removal_tells_of_copies_across_its_parts_and_stops_when_told(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    some = frame()
-    other = some.assign(kind=np.roll(some["kind"].to_numpy(), 1))
-    pd.concat([some, other]).to_csv("twice.csv", index=False)
-    call = ["influence", "twice.csv", "--label", "kind", "--remove", "0.2", "--seeds", "2"]
-    assert main([*call, "--jobs", "1", "--max-seconds", "1e-6"]) == 3
-    told = capsys.readouterr().err
-    assert "test samples have a copy in the training part" in told and "note:" in told
-    some.assign(age=np.inf).to_csv("endless.csv", index=False)
-    assert main(["influence", "endless.csv", "--label", "kind", "--remove", "0.2"]) == 2
-    assert "infinite" in capsys.readouterr().err
-
-
-def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
-    call = ["influence", "digits", "--remove", "0.5", "--by", "high,random", "--jobs", "1"]
-    assert main([*call, "--seeds", "2"]) == 0
-    told = capsys.readouterr().out
-    assert "highest" in told and "tail of" in told and "95 % interval" in " ".join(told.split())
-    assert main([*call, "--seeds", "3", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["removed-class"]
-    assert [row["n"] for row in rows] == [3] * 6
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (["digts"], "did you mean 'digits'"),
         (["digits", "--ddof", "3"], "ddof=3: must be 0 or 1"),
         (["digits", "--standardize"], "standardize=True: does not fit images, whose pixels have"),
-        (["digits", "--remove", "0.1", "--no-check-labels"], "--check-labels=False: does not fit"),
         (["one.csv", "--label", "kind"], "one.csv: column 'kind': all 3 samples have the label"),
         (["gap.csv", "--label", "kind"], "gap.csv: column 'x' has no value in row 1"),
         (["x.npy", "--labels", "y.npy"], "labels='3 labels': must be 2, one per sample"),
@@ -262,17 +223,8 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digits", "--label", "kind"], "label='kind': does not fit images"),
         (["trees.csv"], "label=None: trees.csv: name the column that has the classes"),
         (["trees.csv", "--label", "kin"], "kind"),
-        (["digits", "--remove", "a"], "remove='a': must be numbers"),
-        (["digits", "--remove", "1.5"], "fraction=1.5: must be at least 0 and below 1"),
-        (["digits", "--remove", "0.1", "--by", "best"], "unknown way to choose"),
         (["digits", "--split", "half"], "split='half': must be one of train, test, all"),
         (["digits", "--out", "trees.csv"], "out='trees.csv': is a file; name a folder"),
-        (["trees.csv", "--label", "kind", "--remove", "0.1", "--network", "lenet"], "needs images"),
-        (["digits", "--remove", "0.1", "--ddof", "0"], "ddof=0: does not fit --remove"),
-        (["digits", "--remove", "0.1", "--split", "test"], "split='test': does not fit --remove"),
-        (["digits", "--remove", "0.1", "--epochs", "3"], "epochs=3: has no meaning for logistic"),
-        (["digits", "--remove", "0.1", "--network", "lenett"], "did you mean 'lenet'"),
-        (["digits", "--remove", "0.1", "--by", "influence"], "by='influence': is called high"),
         (["digits", "--memory", "nan"], "memory=nan: is not a number"),
         (["digits", "--max-seconds", "-3"], "--max-seconds=-3.0: must be more than 0"),
         (["digits", "--open", "--no-gallery"], "there is no page to open"),

@@ -50,9 +50,7 @@ def test_a_memory_map_is_scored_in_pieces(
         (["--neighbours", "5"], "--neighbours=5: does not fit --stream"),
         (["--no-check-labels"], "--check-labels=False: does not fit --stream"),
         (["--embed", "a:b"], "--embed='a:b': does not fit --stream"),
-        (["--remove", "0.1"], "--remove='0.1': does not fit --stream"),
         (["--size", "8"], "--size=8: does not fit --stream"),
-        (["--cluster", "local:0"], "--cluster='local:0': must be local:N, for N processes here"),
         (["--memory", "0"], "--memory=0.0: must be above 0 (GB) and below 1e9"),
         (["--memory", "0.001"], "--memory=1000000: must be at least 16 MiB"),
     ],
@@ -62,8 +60,3 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     assert main(["influence", "digits", "--stream", *more]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_cluster_reads_in_pieces_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["influence", "digits", "--cluster", "local:2"]) == 2
-    assert "--cluster='local:2': does not fit influence without --stream" in capsys.readouterr().err

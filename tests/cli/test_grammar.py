@@ -17,7 +17,6 @@ from rarefy.nets.builder import build
 from rarefy.studies import get_study
 from rarefy.sweep.connecting import check_cluster
 from rarefy.sweep.parse import parse_settings
-from rarefy.tools.influence.removal import Order
 from rarefy.tools.longtail.evaluation import Evaluation
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.simclr.method import parse_methods
@@ -37,7 +36,6 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "METHODS": lambda text: text == "auto" or parse_methods(text),
     "PROTOCOLS": lambda text: Evaluation(tuple(text.split(","))),
     "LABELS": lambda text: _made(text),
-    "ORDERS": lambda text: [Order.parse(one) for one in text.split(",")],
     "ADDRESS": check_cluster,
     "NETWORK": lambda text: build(text, 1, 16, 3),
 }

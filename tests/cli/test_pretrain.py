@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecasting, "seconds_for", lambda experiment, device: 36.0)
 
 
+RUNS = Path(__file__).parents[2] / "docs" / "runs.md"
 QUICK = ("--batch", "32", "--protocols", "knn", "--method", "simclr,branches:0.3")
 
 
@@ -94,11 +97,11 @@ def test_more_seeds_only_add_cells_and_a_saved_split_is_used_again(
 
 
 @pytest.mark.slow
-def test_stopped_it_goes_on_to_the_same_rows(
+def test_stopped_and_moved_it_goes_on_to_the_same_rows(
     pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = (*SMALL, *QUICK, "--seeds", "1", "--no-control")
-    whole = pretrain(*given, "--out", "whole")
+    whole, store = pretrain(*given, "--out", "whole"), "runs/pretrain-cifar10"
     asked: list[int] = []
     check = Context.check_time
 
@@ -110,17 +113,22 @@ def test_stopped_it_goes_on_to_the_same_rows(
 
     with monkeypatch.context() as patch:
         patch.setattr(Context, "check_time", soon)
-        arguments = ["pretrain", *given, *HERE, "--out", "part", "--max-seconds", "500", "--json"]
+        arguments = ("pretrain", *given, *HERE, "--out", store, "--max-seconds", "500", "--json")
         assert cli.main(arguments) == 3
     said = capsys.readouterr()
     part = json.loads(said.out)
     assert not part["finished"] and part["cells_done"] == 1
-    assert "note: time is over: 1 of 2 cells are stored in part" in said.err
+    assert f"note: time is over: 1 of 2 cells are stored in {store}" in said.err
     assert "go on with: rarefy pretrain digits" in said.err
-    assert list(Path(".part.scratch").iterdir())
-    again = pretrain(*given, "--out", "part", "--max-seconds", "500")
+    for line in re.findall(r"^cd runs && (tar .*?) +(?:#|&&)", RUNS.read_text("utf-8"), re.M):
+        Path("runs").mkdir(exist_ok=True)
+        subprocess.run(line, shell=True, check=True, cwd="runs")
+        if " czf " in line:
+            shutil.rmtree("runs")
+    assert list(Path("runs/.pretrain-cifar10.scratch").iterdir())
+    again = pretrain(*given, "--out", store, "--max-seconds", "500")
     assert again["finished"] and again["rows"] == whole["rows"]
-    assert not Path(".part.scratch").exists()
+    assert not Path("runs/.pretrain-cifar10.scratch").exists()
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import pickle
 import re
 import shutil
 import struct
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from fuzz_files import find, home, npy, npz_of, tar_of, with_member, written
-from fuzz_of_kept import packed
+from fuzz_files import find, home, npy, npz_of, with_member
 from fuzz_targets import TARGETS, TYPED
 from fuzzing import finding
 from numcodecs.zstd import Zstd
@@ -53,7 +51,7 @@ class Payload:
 
 
 @pytest.mark.fault(
-    when="any file that rarefy reads (images, tables, arrays, networks, checkpoints, packs, "
+    when="any file that rarefy reads (images, tables, arrays, networks, checkpoints, "
     "states, ledgers) is a pickle that would run code, or holds one",
     then="nothing is run: it is refused in one line that names it",
     lost="nothing",
@@ -63,8 +61,7 @@ def test_no_reader_runs_a_pickle(tmp_path: Path, eager: None) -> None:
     loaded = [pickle.dumps(Payload(mark), protocol) for protocol in (0, 2, 4)]
     objects = npy(np.array([Payload(mark)] * 5, dtype=object), allow_pickle=True)
     network = with_member(home() / "net.pt", loaded[1])
-    archive = tar_of({"store/zarr.json": b"{}", "scratch/a.pt": network})
-    forms = [*loaded, objects, npz_of(objects), network, archive]
+    forms = [*loaded, objects, npz_of(objects), network]
     for target in (one for one in TARGETS.values() if one not in TYPED):
         for number, content in enumerate(forms):
             place = tmp_path / target.name.replace("/", "-") / str(number)
@@ -74,50 +71,6 @@ def test_no_reader_runs_a_pickle(tmp_path: Path, eager: None) -> None:
             shutil.rmtree(place)
     pickle.loads(loaded[1])
     assert mark.exists(), "the payload does what it should not"
-
-
-# -------------------------------------------------------------------------------- out of its folder
-
-
-def _member(name: str, kind: bytes, leads: str) -> bytes:
-    def write(stream: io.BytesIO) -> None:
-        with tarfile.open(fileobj=stream, mode="w") as archive:
-            one = tarfile.TarInfo(name)
-            one.type, one.linkname = kind, leads
-            archive.addfile(one)
-            inside = tarfile.TarInfo(f"{name}/file")
-            inside.size = 1
-            archive.addfile(inside, io.BytesIO(b"x"))
-
-    return written(write)
-
-
-@pytest.mark.fault(
-    when="a pack has a member that leads out of its folder: `../x`, a whole path, a link, a device",
-    then="it is refused, and nothing is written outside or left behind",
-    lost="nothing",
-)
-@pytest.mark.parametrize(
-    "archive",
-    [
-        lambda out: tar_of({"../../x": b"x"}),
-        lambda out: tar_of({f"{out}/x": b"x"}),
-        lambda out: _member("store", tarfile.SYMTYPE, str(out)),
-        lambda out: _member("store", tarfile.SYMTYPE, "../.."),
-        lambda out: _member("store", tarfile.LNKTYPE, str(out)),
-        lambda out: _member("store", tarfile.CHRTYPE, ""),
-        lambda out: _member("store", tarfile.FIFOTYPE, ""),
-    ],
-    ids=["up", "whole path", "link", "link up", "hard link", "device", "pipe"],
-)
-def test_a_pack_stays_in_its_folder(archive: Callable[[Path], bytes], tmp_path: Path) -> None:
-    out, room = tmp_path / "out", tmp_path / "room"
-    out.mkdir()
-    room.mkdir()
-    with pytest.raises(UsageError, match=r"^folder='.*/room/pack': holds no store of rarefy"):
-        packed(archive(out), room)
-    assert not any(out.iterdir()) and sorted(tmp_path.iterdir()) == [out, room]
-    assert sorted(path.name for path in room.iterdir()) == ["pack"]
 
 
 # ------------------------------------------------------------------------------ small files, large
@@ -145,7 +98,6 @@ def _bombs(folder: Path) -> dict[str, Callable[[], object]]:
     (folder / "lists.pt").write_bytes(with_member(home() / "net.pt", pickle.dumps(lists, 2)))
     name = b"\x80\x02c" + b"a." * 100_000 + b"\nb\n."
     (folder / "name.pt").write_bytes(with_member(home() / "net.pt", name))
-    (room := folder / "room").mkdir()
     return {
         "damaged": lambda: open_store(folder / "store", find).read(),
         "take .* of memory, of which": lambda: open_samples(folder / "t.parquet"),
@@ -153,12 +105,11 @@ def _bombs(folder: Path) -> dict[str, Callable[[], object]]:
         "a tensor that is larger than its bytes": lambda: read_tensors(folder / "wide.pt"),
         "lists in lists without end": lambda: read_tensors(folder / "lists.pt"),
         "names what no file of PyTorch": lambda: read_tensors(folder / "name.pt"),
-        "unpacks to more than": lambda: packed(tar_of({"store/x": bytes(1 << 24)}), room),
     }
 
 
 @pytest.mark.fault(
-    when="a chunk of a store, a Parquet file, a network, a checkpoint or a pack is small and would "
+    when="a chunk of a store, a Parquet file, a network or a checkpoint is small and would "
     "take gigabytes, or for ever",
     then="it is refused by what it promises, before that is in memory",
     lost="nothing",

@@ -26,12 +26,9 @@ CALLS = {
     "run": [*TOY, "--results", f"{ODD} r"],
     "report": ["report", "--out", f"{ODD}.html", "--", f"{ODD} s", f"{ODD} r"],
     "check": ["check", "--", f"{ODD} s", f"{ODD} r"],
-    "pack": ["pack", "--", f"{ODD} s", f"{ODD} p"],
-    "unpack": ["unpack", "--", f"{ODD} p", f"{ODD} s2"],
     "train": ["train", "--keep", "0.5", *TINY, "--out", f"{ODD} t", "--save", f"{ODD} n"],
     "influence": ["influence", "--csv", "--no-check-labels", "--out", f"{ODD} i"],
     "influence of a table": ["influence", "--label", "kind", "--no-check-labels", "--no-gallery"],
-    "influence --remove": ["influence", "--label", "kind", "--remove", "0.2", "--seeds", "1"],
     "clean": ["clean", "--picks", f"{ODD}.json", "--out", f"{ODD} c"],
     "data check": ["data", "check", "--sheet", f"{ODD}.png"],
     "granularity": [
@@ -95,21 +92,18 @@ def test_every_verb_takes_odd_paths(capsys: pytest.CaptureFixture[str]) -> None:
             words += ["--", *map(str, sorted(Path(f"{ODD} pn").glob("*.pt")))]
         assert main(words) == 0, (verb, capsys.readouterr().err)
         told = capsys.readouterr().out
-        pasted += re.findall(r"(?:next|undo|elsewhere): (rarefy .*)", told)
+        pasted += re.findall(r"(?:next|undo): (rarefy .*)", told)
         pasted += re.findall(r"then (rarefy clean .*) --picks FILE", told)
-        pasted += re.findall(r"\((rarefy report .*) draws it\)", told)
     verbs = [shlex.split(line)[1] for line in pasted]
-    assert {"report", "unpack", "clean", "train"} <= {*verbs}
+    assert {"report", "clean", "train"} <= {*verbs}
     for line in sorted(pasted, key=lambda line: "--undo" in line):  # each is about what is there
         _, verb, *words = shlex.split(line)
         options = {"clean": ["--picks", f"{ODD}.json", "--out", f"{ODD} c2"], "train": [*TINY]}
         if verb == "report":
             words = [word for word in words if word != "--open"] + ["--out", "page.html"]
-        if verb == "unpack":
-            words = [words[0], "elsewhere"]
         if "--undo" in words:
             options.pop("clean")
         assert Path(words[-1 if "--undo" in words else 0]).exists()
-        if TABLE in words[0] or "--remove" in words[0]:  # of no picks; of no study that is there
+        if TABLE in words[0]:  # of no picks
             continue
         assert main([verb, *words, *options.get(verb, [])]) == 0, (line, capsys.readouterr().err)

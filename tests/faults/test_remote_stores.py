@@ -301,7 +301,6 @@ def test_what_a_service_refuses(
         ),
         ("train digits --save s3://b/x", "--save='s3:/b/x': must be a folder or file of this mac"),
         ("pretrain digits --save s3://b/x", "--save='s3:/b/x': must be a folder or file of this"),
-        ("pack s3://b/x y", "store='s3:/b/x': must be a folder or file of this machine"),
     ],
 )
 def test_addresses_that_cannot_be(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,8 +38,6 @@ WRITING = {
     "train --save": [*TRAIN, "--out", "trained", "--save", "disk/n"],
     "influence": [*INFLUENCE, "--out", "disk/i"],
     "clean": ["clean", "photos", "--picks", "picks.json", "--copy", "--out", "disk/c"],
-    "pack": ["pack", "whole", "disk/p"],
-    "unpack": ["unpack", "packed", "disk/u"],
     "report": ["report", "whole", "--out", "disk/r.html"],
     "data check --sheet": ["data", "check", "photos", "--sheet", "disk/s.png"],
 }
@@ -64,7 +62,7 @@ def disk(here: Path) -> Iterator[Remount]:
 
 @pytest.fixture
 def things(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Photos with decisions about them, a finished store and its pack."""
+    """Photos with decisions about them, and a finished store."""
     only(monkeypatch, Toy)
     random = np.random.default_rng(0)
     for name in ("cat", "dog"):
@@ -76,7 +74,6 @@ def things(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = {"format": "rarefy picks 1", "data": "photos", "read": {}, "picks": picks}
     Path("picks.json").write_text(json.dumps(held))
     assert main([*TOY, "--out", "whole"]) == 0
-    assert main(["pack", "whole", "packed"]) == 0
 
 
 def refused(why: str, told: str) -> None:
@@ -114,7 +111,7 @@ def test_a_disk_that_is_full_at_every_moment(
     assert found.equals(whole)
 
 
-@pytest.mark.quick("results", "influence", "clean", "pack", "unpack", "data check --sheet")
+@pytest.mark.quick("results", "influence", "clean", "data check --sheet")
 @pytest.mark.fault(
     when="the disk is full where a verb writes",
     then="one line names the file and the reason, exit code 1, and nothing half-written is seen; "
@@ -143,7 +140,7 @@ def test_a_full_disk_is_one_line(
 @pytest.mark.fault(
     when="the folder is on a read-only disk",
     then="one line says so, exit code 1 or 2, and nothing is written elsewhere either; what lies "
-    "there can be read: a finished run, `check`, `report`, `pack`",
+    "there can be read: a finished run, `check`, `report`",
     lost="nothing",
     named="read-only folder",
 )
@@ -191,10 +188,9 @@ def test_a_garbled_lock() -> None:
 def test_a_second_parent_is_told_who_holds_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     lock = Lock(beside(Path("held"), "lock"), Path("held"))
     lock.acquire()
-    for call in ([*TOY, "--out", "held"], ["unpack", "packed", "held"]):
-        assert main(call) == 3
-        told = capsys.readouterr().err
-        assert re.search(rf"another process \(pid {os.getpid()} on \S+ since 2\d\d\d-", told), told
+    assert main([*TOY, "--out", "held"]) == 3
+    told = capsys.readouterr().err
+    assert re.search(rf"another process \(pid {os.getpid()} on \S+ since 2\d\d\d-", told), told
     lock.release()
     assert main([*TOY, "--out", "held"]) == 0
 

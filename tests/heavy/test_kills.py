@@ -31,7 +31,6 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import rarefy
-from rarefy.sweep.moving import unpack
 from rarefy.tools.samples.opening import open_samples
 
 SEED = 28
@@ -52,13 +51,8 @@ COMMANDS = {
     "granularity": f"rarefy granularity digits --epochs 2 --seeds 1 --samples 120 {SMALL}"
     " --features pixels --made kmeans-within:2 --jobs 1",
     "influence": "rarefy influence photos --csv --out s",
-    "influence --remove": "rarefy influence trees.csv --label kind --remove 0.3 --seeds 1 --out s"
-    " --by high,random",
     "clean": "rarefy clean photos --picks picks.json --copy --out s",
     "queue": "./queue.sh --jobs 1",
-    "pack": "rarefy pack begun packed --part-mb 0.02",
-    "unpack": "rarefy unpack moved s",
-    "unpack --overwrite": "rarefy unpack moved begun --overwrite",
 }
 COLD = (COMMANDS["run in threads"], COMMANDS["queue"])
 """With all the imports of a process of their own."""
@@ -92,8 +86,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory, run: Runner) -> Path:
-    """Photos and decisions about them, a table, a queue, a training under way and its pack."""
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos and decisions about them, and a queue."""
     folder, digits = tmp_path_factory.mktemp("inputs"), load_digits()
     for number, name in enumerate(("zero", "one", "two")):
         (folder / "photos" / name).mkdir(parents=True)
@@ -104,16 +98,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, run: Runner) -> Path:
     picks = [{"id": each, "decision": "drop"} for each in ids]
     held = {"format": "rarefy picks 1", "data": "photos", "read": {}, "picks": picks}
     (folder / "picks.json").write_text(json.dumps(held))
-    table = pd.DataFrame(digits.data[:200, 8:40]).rename(columns="p{}".format)
-    table.assign(kind=digits.target[:200] % 4).to_csv(folder / "trees.csv", index=False)
     head, _, _ = QUEUE.read_text("utf-8").partition("\n# the share")
     lines = "\ntry rarefy run influence-removal --scale tiny --seeds 1"
     lines += "\ntry rarefy run influence-covariance --scale tiny --seeds 1\nexit $ended\n"
     (folder / "queue.sh").write_text(head + lines)
     (folder / "queue.sh").chmod(0o755)
-    begun = f"rarefy {PRETRAIN} --epochs 900".replace("--out s", "--out begun") + " --max-seconds 4"
-    assert run(folder, begun).code == 3
-    assert run(folder, "rarefy pack begun moved --part-mb 0.02").code == 0
     return folder
 
 
@@ -207,11 +196,7 @@ def run(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 
 def outcome(folder: Path, inputs: Path) -> dict[str, Any]:
     """What a command has left, without times and dates."""
-    if (folder / "packed").is_dir():  # (an archive knows when it was made)
-        unpack(folder / "packed", folder / "s")
-        shutil.rmtree(folder / "packed")
     given = {path.relative_to(inputs) for path in inputs.rglob("*")}
-    given = {path for path in given if path.parts[0] not in ("begun", ".begun.scratch", "n")}
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -278,7 +263,7 @@ class Kill:
 @pytest.mark.fault(
     when="a command is killed (SIGKILL), asked to end (SIGTERM) or stopped with Ctrl-C pressed "
     "twice, at a random moment, up to three times in a row: `run`, `train`, `pretrain`, "
-    "`granularity`, `influence`, `clean`, a queue, `pack`, `unpack`",
+    "`granularity`, `influence`, `clean`, a queue",
     then="the same command finishes it, and every file holds what an undisturbed one leaves, bit "
     "for bit; no traceback",
     lost="the batches under way; of trainings at most a minute; of other commands what they did",
@@ -321,9 +306,7 @@ def test_killed_at_random_moments(
                 break
             time.sleep(3)
             again = run(folder, words)
-        # pack and unpack refuse a place that is taken, also by themselves
-        done = again.code == 2 and "is there already" in again.told and "pack" in name
-        assert again.code == 0 or done, again.told
+        assert again.code == 0, again.told
         found = outcome(folder, inputs)
         assert sorted(found) == sorted(expected)
         assert [path for path in found if found[path] != expected[path]] == []

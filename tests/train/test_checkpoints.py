@@ -14,7 +14,7 @@ import torch
 
 from rarefy.core.errors import RunError
 from rarefy.train import checkpoints
-from rarefy.train.checkpoints import EVERY_SECONDS, Checkpoint, made_light, made_whole
+from rarefy.train.checkpoints import EVERY_SECONDS, Checkpoint
 
 CPU = torch.device("cpu")
 STATE: dict[str, Any] = {
@@ -215,35 +215,3 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
     assert not partial_of(checkpoint).is_symlink()
     found = checkpoint.load(CPU)
     assert found is not None and found["step"] == 3
-
-
-def test_only_matrices_of_weights_and_momentum_are_made_light() -> None:
-    matrix, row = torch.rand(3, 4), torch.rand(4)
-    state = {
-        "model": {"weight": matrix, "bias": row, "double": matrix.double(), "count": torch.ones(1)},
-        "optimizer": {"state": {0: {"momentum_buffer": matrix}}, "param_groups": [{"lr": 0.1}]},
-        "pruner": {"layers": {"a": {"mask": matrix > 0.5, "waiting": matrix}}, "counts": matrix},
-        "kept": {"model": {"weight": matrix}, "pruner": {"layers": {"a": {"waiting": matrix}}}},
-        "losses": matrix,
-        "history": {"loss": [0.1], "watched": {}},
-    }
-    light = made_light(state)
-    assert light["model"]["weight"]["values"].dtype == torch.bfloat16
-    whole = made_whole(light)
-    near = matrix.to(torch.bfloat16).float()
-    assert torch.equal(whole["model"]["weight"], near)
-    assert torch.equal(whole["model"]["double"], near.double())
-    assert torch.equal(whole["optimizer"]["state"][0]["momentum_buffer"], near)
-    assert torch.equal(whole["pruner"]["layers"]["a"]["waiting"], near)
-    assert light["kept"]["model"]["weight"]["values"].dtype == torch.bfloat16
-    assert torch.equal(whole["kept"]["model"]["weight"], near)
-    assert torch.equal(whole["kept"]["pruner"]["layers"]["a"]["waiting"], near)
-    assert made_light({**state, "kept": None})["kept"] is None  # before the first look
-    assert torch.equal(whole["pruner"]["layers"]["a"]["mask"], matrix > 0.5)
-    for kept in (whole["losses"], whole["pruner"]["counts"]):
-        assert torch.equal(kept, matrix)
-    assert torch.equal(whole["model"]["bias"], row)
-    assert whole["history"] == state["history"]
-    assert whole["optimizer"]["param_groups"] == [{"lr": 0.1}]
-    assert torch.equal(state["model"]["weight"], matrix)  # what is given stays
-    assert made_light([1, matrix])[1] is matrix  # no training

@@ -168,7 +168,8 @@ def page(found: dict[str, Found]) -> str:
         "SDCLR's settings, three layers in the head and own norms (`sdclr` and `sdclr+boost` "
         "here). A published number stands in the row with its weight decay. `boost`: their "
         "stronger views for samples that are memorised late; `harmonise`: Zhou et al. "
-        "(2023); `schedule`: Kukleva et al. (2023). A gain is over SimCLR of the same run, with the same weight decay.",
+        "(2023); `schedule`: Kukleva et al. (2023). A gain is over SimCLR of the same run, with "
+        "the same weight decay.",
         methods_table(found),
         "## How long one trains, and where the gain comes from",
         "Is more learnt with masks, or more lost without? The best length is that of SimCLR on "

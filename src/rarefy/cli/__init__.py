@@ -16,8 +16,6 @@ VERBS = {
     "data": "images",
     "influence": "influence",
     "studies": "listing",
-    "pack": "moving",
-    "unpack": "moving",
     "pretrain": "pretraining",
     "probe": "probing",
     "run": "running",

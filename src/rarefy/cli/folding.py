@@ -18,7 +18,7 @@ PANELS = {
     "Your own data": (
         *("checkup", "influence", "clean", "train", "pretrain", "probe", "granularity", "data"),
     ),
-    "Files of runs": ("check", "pack", "unpack"),
+    "Files of runs": ("check",),
 }
 """The verbs, in the order in which ``rarefy --help`` shows them."""
 
@@ -30,7 +30,6 @@ TAIL = "Making it long-tailed"
 JUDGING = "How it is judged"
 LABELS = "Which labels are compared"
 SCORING = "How samples are scored"
-REMOVING = "Retraining without samples (--remove)"
 MACHINE = "The machine"
 FILES = "What is written"
 

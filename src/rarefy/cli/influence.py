@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarefy.cli.config import configured, keep_options
-from rarefy.cli.folding import FILES, IMAGES, MACHINE, REMOVING, SCORING
+from rarefy.cli.folding import FILES, IMAGES, MACHINE, SCORING
 from rarefy.cli.frame import complain, print_, use_data_folder
 from rarefy.cli.options import (
     AsJson,
     DataFolder,
     Device,
-    Jobs,
     MaxSeconds,
     Overwrite,
     Size,
     SkipBad,
     TestShare,
-    Threads,
 )
-from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_files import CSV, CSV_FACTS, GALLERY, TABLE, UNFINISHED, score, write
 from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
 from rarefy.cli.streaming import streamed
@@ -119,48 +116,6 @@ def influence(
             help="Of a .npy file or Parquet of any size: read it in pieces; scores alone, no page.",
         ),
     ] = False,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --stream: workers of a Dask cluster, on their CPUs, read the files (which "
-            "they must see) and score; last digits may differ. Needs rarefy\\[cluster].",
-            rich_help_panel=MACHINE,
-        ),
-    ] = None,
-    remove: Annotated[
-        str | None,
-        typer.Option(help="Instead: retrain without these shares of the samples, e.g. 0.1,0.3."),
-    ] = None,
-    by: Annotated[
-        str,
-        typer.Option(
-            help="What leaves first: high, low (influence), random, distance, mahalanobis, norm, "
-            "disagreement; each also with -low (docs/grammar.md).",
-            rich_help_panel=REMOVING,
-        ),
-    ] = "high,low,random",
-    within: Annotated[
-        str,
-        typer.Option(
-            help="The same share of every class, or of all: class or all.", rich_help_panel=REMOVING
-        ),
-    ] = "class",
-    network: Annotated[
-        str,
-        typer.Option(
-            help="What is retrained: logistic, or on images lenet, cnn, resnet9, resnet18, vit, "
-            "yours.",
-            rich_help_panel=REMOVING,
-        ),
-    ] = "logistic",
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Of a network; by a rule if not given.", rich_help_panel=REMOVING),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Repeats.", rich_help_panel=REMOVING)] = 5,
-    jobs: Jobs = None,
-    threads: Threads = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -199,60 +154,33 @@ def influence(
 
     Example: [bold]rarefy influence digits --open[/]
     Example: [bold]rarefy influence flowers.parquet --label species --csv[/]
-    Example: [bold]rarefy influence digits --remove 0.1,0.3,0.5[/]
     """
     use_data_folder(folder)
     if not 0 < memory < 1e9:
         raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
-    only_in_memory = {
-        "names": names,
-        "image": image,
-        "split": split,
-        "embed": embed,
-        "neighbours": None if neighbours == NEIGHBOURS else neighbours,
-        "check_labels": None if check_labels else False,
-        "csv": csv or None,
-        "map": None if map_ == "pca" else map_,
-        "open": open_ or None,
-    }
     if stream:
-        for_images = {"size": size, "test_share": test_share, "skip_bad": skip_bad or None}
-        _refuse({"remove": remove, **only_in_memory, **for_images}, "--stream")
+        only_in_memory = {
+            "names": names,
+            "image": image,
+            "split": split,
+            "embed": embed,
+            "neighbours": None if neighbours == NEIGHBOURS else neighbours,
+            "check_labels": None if check_labels else False,
+            "csv": csv or None,
+            "map": None if map_ == "pca" else map_,
+            "open": open_ or None,
+            "size": size,
+            "test_share": test_share,
+            "skip_bad": skip_bad or None,
+        }
+        for option, value in only_in_memory.items():
+            if value is not None:
+                raise bad_value(option, value, "does not fit --stream")
         streamed(
             *(data, label, labels, columns, standardize, ddof, memory, device),
-            *(out, overwrite, max_seconds, as_json, cluster),
-        )
-        return
-    _refuse({"cluster": cluster}, "influence without --stream")
-    if remove is not None:
-        only_for_scores = {
-            "standardize": standardize,
-            "ddof": None if ddof == 1 else ddof,
-            "memory": None if memory == 1.0 else memory,
-        }
-        _refuse({**only_in_memory, **only_for_scores}, "--remove")
-        removed(
-            Removing(
-                data=with_folder_options(data, size, test_share, skip_bad),
-                label=label or "",
-                labels="" if labels is None else str(labels),
-                columns=columns or "",
-                fractions=remove,
-                by=by,
-                within=within,
-                network=network,
-                epochs=epochs,
-                seeds=seeds,
-            ),
-            out,
-            device,
-            overwrite,
-            max_seconds,
-            jobs,
-            threads,
-            as_json,
+            *(out, overwrite, max_seconds, as_json),
         )
         return
     if open_ and not gallery:
@@ -309,12 +237,6 @@ def influence(
             typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())
-
-
-def _refuse(given: dict[str, object], by: str) -> None:
-    for option, value in given.items():
-        if value is not None:
-            raise bad_value(option, value, f"does not fit {by}")
 
 
 def _folder_name(samples: Samples, embed: str | None, data: str, chosen: list[Any]) -> str:

@@ -31,7 +31,6 @@ def streamed(
     overwrite: bool,
     max_seconds: float | None,
     as_json: bool,
-    cluster: str | None,
 ) -> None:
     from rarefy.core.progress import Progress
     from rarefy.tools.influence.streaming import stream_influence
@@ -51,7 +50,6 @@ def streamed(
             ddof=ddof,
             memory=int(memory * 1e9),
             device=device,
-            cluster=cluster,
             overwrite=overwrite,
             progress=progress.advance,
             deadline=None if max_seconds is None else began + max_seconds,

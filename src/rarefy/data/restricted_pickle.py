@@ -1,9 +1,9 @@
 """Pickles from strangers: plain containers, text, numbers and byte arrays, and nothing else.
 
-A pickle names functions and classes to call. CIFAR files and .npz files with lists of names need
-three of numpy and, where Python 3 wrote them, two that make bytes. Each of these is played here by
-a stand-in that only keeps what it is given, so that no code runs for the file's sake, not even
-numpy's; arrays are built at the end, from checked parts.
+A pickle names functions and classes to call. CIFAR files need three of numpy and, where Python 3
+wrote them, two that make bytes. Each of these is played here by a stand-in that only keeps what it
+is given, so that no code runs for the file's sake, not even numpy's; arrays are built at the end,
+from checked parts.
 """
 
 from __future__ import annotations
@@ -180,16 +180,6 @@ def load_entries(stream: BinaryIO, where: str) -> dict[str, Any]:
             _text(key): value.bytes_array() if isinstance(value, _Array) else value
             for key, value in found.items()
         }
-
-
-def load_object_array(stream: BinaryIO, where: str) -> list[object]:
-    """The elements of a pickled array of Python objects, as an .npz file has it."""
-    with _one_line(where):
-        found = _load(stream)
-        elements = found.parts()[4] if isinstance(found, _Array) else None
-        if not isinstance(elements, list):
-            raise _Refused("holds no array of objects")
-        return elements
 
 
 def _load(stream: BinaryIO) -> Any:

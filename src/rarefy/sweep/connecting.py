@@ -92,11 +92,10 @@ def connect(
     """The cluster that is meant, once it has a worker and all its workers fit."""
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
-    with contextlib.ExitStack() as stack:
-        client = stack.enter_context(client_of(cluster, deadline))
+    with _quiet(), _client(cluster) as client:
         address = client.scheduler.address
         try:
-            workers = dict(client.scheduler_info()["workers"])
+            workers = _wait_for_workers(client, address, deadline)
             asked = call(facts, study, dtype, "cpu" if device == "cpu" else "auto")
             found = client.run(pickle.loads, asked, on_error="return")
             _refuse_strangers(found)
@@ -127,20 +126,8 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def client_of(cluster: Any, deadline: float | None = None) -> Iterator[Any]:
-    """A ``distributed.Client`` of the cluster that is meant, once it has a worker; one that is
-    started for it ends with it."""
-    with _quiet(), _client(cluster) as client:
-        address = client.scheduler.address
-        try:
-            _wait_for_workers(client, address, deadline)
-        except OSError as error:
-            raise SchedulerLost(f"the scheduler at {address} was lost ({line(error)})") from None
-        yield client
-
-
-@contextlib.contextmanager
 def _client(cluster: Any) -> Iterator[Any]:
+    """A ``distributed.Client`` of the cluster that is meant; one started for it ends with it."""
     from distributed import Client, LocalCluster
 
     if isinstance(cluster, Client):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import logging
 import time
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from rarefy.core.reading import read_tensors
 from rarefy.core.text import one_line
@@ -20,7 +18,6 @@ from rarefy.core.writing import write_whole
 EVERY_SECONDS = 60.0
 WORTH_SECONDS = 1.0
 """Of training: kept when it is through, since what comes after it can be stopped too."""
-ROUNDED_FROM = "bf16 of"
 _log = logging.getLogger("rarefy")
 
 
@@ -61,49 +58,3 @@ class Checkpoint:
     def remove(self) -> None:
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
-
-
-def made_light(state: Any) -> Any:
-    """A training's state with half the bytes: matrices and kernels of its weights and their
-    momentum in bf16, also of a network kept on the way. All else stays as it is: counters, draws,
-    masks, history, statistics of normalisation layers."""
-    if not (isinstance(state, dict) and "model" in state):
-        return state
-    found = {**state, "kept": made_light(state["kept"])} if "kept" in state else dict(state)
-    for name in ("model", "optimizer"):
-        if name in found:
-            found[name] = _each_tensor(found[name], _rounded)
-    if "pruner" in found:  # (dense weights that wait while masked ones are in the model)
-        layers = _each_tensor(found["pruner"]["layers"], _rounded)
-        found["pruner"] = {**found["pruner"], "layers": layers}
-    return found
-
-
-def made_whole(state: Any) -> Any:
-    """``made_light`` undone, but for the rounding: every tensor has its dtype again."""
-    if isinstance(state, dict) and ROUNDED_FROM in state:
-        return state["values"].to(getattr(torch, state[ROUNDED_FROM]))
-    return _each_part(state, made_whole)
-
-
-def _rounded(tensor: Tensor) -> Any:
-    if tensor.ndim < 2 or tensor.dtype not in (torch.float32, torch.float64):
-        return tensor
-    name = str(tensor.dtype).removeprefix("torch.")
-    return {ROUNDED_FROM: name, "values": tensor.to(torch.bfloat16)}
-
-
-def _each_tensor(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    if isinstance(value, Tensor):
-        return change(value)
-    return _each_part(value, lambda part: _each_tensor(part, change))
-
-
-def _each_part(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Of a dictionary or a list; anything else is as it was."""
-    if isinstance(value, dict):
-        found = copy.copy(value)  # (a module's state knows more than its tensors)
-        for name, part in value.items():
-            found[name] = change(part)
-        return found
-    return type(value)(map(change, value)) if type(value) in (list, tuple) else value

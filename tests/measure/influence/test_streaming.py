@@ -1,4 +1,4 @@
-"""Scores in pieces: however rows are cut and statistics merged, the numbers of one pass."""
+"""Scores in pieces: however rows are cut, the numbers of one pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.measure.influence import streaming
-from rarefy.measure.influence.class_statistics import ClassStatistics, gather_statistics
 from rarefy.measure.influence.passes import SCORES, score_classes
 from rarefy.measure.influence.state import State
 from rarefy.measure.influence.streaming import Source, groups_of, stream_scores
@@ -74,33 +73,6 @@ def test_however_rows_are_cut(seed, places, offset, ddof):
     counts, _ = stream_scores(source, found, ddof=ddof)
     assert np.array_equal(counts, np.bincount(labels, minlength=4))
     the_same(found, rows, labels, ddof)
-
-
-@given(st.integers(0, 10**6), CUTS, st.randoms(use_true_random=False), st.sampled_from([0.0, 1e6]))
-def test_statistics_are_merged_in_any_order(seed, places, random, offset):
-    rows, labels = made_up(seed, offset=offset)
-    parts = [gather_statistics(piece[0], piece[1], 4) for piece in cut(rows, labels, places).pieces]
-    while len(parts) > 1:
-        one = parts.pop(random.randrange(len(parts)))
-        parts[random.randrange(len(parts))].merge(one)
-    whole, (merged,) = gather_statistics(rows, labels, 4), parts
-    assert np.array_equal(whole.counts, merged.counts)
-    for label in np.flatnonzero(whole.counts):
-        norm = np.linalg.norm(whole.scatter(label))
-        assert np.linalg.norm(whole.scatter(label) - merged.scatter(label)) <= SAME * norm
-        away = np.abs(whole.means[label] - merged.means[label]).max()
-        assert away <= SAME * max(1, np.sqrt(norm))
-
-
-def test_merging_leaves_the_other_alone_and_wants_its_shape():
-    rows, labels = made_up(0)
-    one, other = gather_statistics(rows, labels, 4), ClassStatistics(4, 5)
-    other.merge(one)
-    other.merge(one)
-    assert (other.counts == 2 * one.counts).all() and one.counts.sum() == 60
-    assert np.allclose(other.scatter(0), 2 * one.scatter(0))
-    with pytest.raises(UsageError, match="other='3 classes of width 5': must be 4 of width 5"):
-        one.merge(ClassStatistics(3, 5))
 
 
 def test_classes_go_in_groups_where_memory_is_short():

@@ -79,21 +79,14 @@ def test_every_kind_of_data_gives_the_same_table(made, tmp_path, monkeypatch) ->
         assert row == (mine.idxmax() if mine.notna().any() else -1)
 
 
-def test_dask_arrays_here_and_on_a_cluster(made, tmp_path) -> None:
+def test_dask_arrays(made) -> None:
     rows, labels, whole = made
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # (of a package that imports another's old names)
         import dask.array as da
-        from distributed import Client
     data, known = da.from_array(rows, chunks=(90, 4)), da.from_array(labels, chunks=200)
     the_same(rarefy.stream_influence(data, known).table, whole)
     the_same(rarefy.stream_influence(data, labels).table, whole)
-    np.save(tmp_path / "x.npy", rows)
-    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as on:
-        the_same(rarefy.stream_influence(data, known, cluster=on).table, whole)
-        the_same(rarefy.stream_influence(tmp_path / "x.npy", labels, cluster=on).table, whole)
-        with pytest.raises(UsageError, match="workers cannot read pairs that are made here; give"):
-            rarefy.stream_influence([(rows, labels)], cluster=on)
     for wrong, y, message in (
         (da.ones((2, 3, 4)), labels, "must be .n, d. to be read in pieces"),
         (data[data[:, 0] > 3], labels, "blocks of unknown sizes': call compute_chunk_sizes"),

@@ -101,26 +101,6 @@ class ClassStatistics:
         if not bool(torch.isfinite(self.offsets).all()):
             rows.complain_of_nonfinite()
 
-    def merge(self, other: ClassStatistics) -> None:
-        """Add what the other has seen, as if its rows had been added here."""
-        if (other.classes, other.width) != (self.classes, self.width):
-            shape = f"{other.classes} classes of width {other.width}"
-            raise bad_value("other", shape, f"must be {self.classes} of width {self.width}")
-        for label in np.flatnonzero(other.counts).tolist():
-            here, there = int(self.counts[label]), int(other.counts[label])
-            if here == 0:
-                for name in ("pivots", "offsets", "scatters"):
-                    getattr(self, name)[label] = getattr(other, name)[label]
-            else:
-                # pivots are rows: their difference is as exact as the rows are
-                step = other.pivots[label] - self.pivots[label]
-                step += other.offsets[label] - self.offsets[label]
-                self.scatters[label] += other.scatters[label]
-                weight = here * there / (here + there)
-                add_scatter(self.scatters[label], (step * weight**0.5)[None])
-                self.offsets[label] += step * (there / (here + there))
-            self.counts[label] = here + there
-
     # ------------------------------------------------------------------------------------- on disk
 
     def arrays(self) -> dict[str, NDArray[Any]]:

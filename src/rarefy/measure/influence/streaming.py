@@ -1,17 +1,15 @@
 """Scores of rows that come in pieces and are never in memory together.
 
-Two readings: the first adds up count, mean and scatter matrix of each class (``ClassStatistics``,
-which can be merged in any order), the second scores row by row. Where the scatter matrices of all
-classes do not fit into memory, classes go in groups, with two readings each. With a Dask client the
-workers read and compute; the results come back here in order.
+Two readings: the first adds up count, mean and scatter matrix of each class (``ClassStatistics``),
+the second scores row by row. Where the scatter matrices of all classes do not fit into memory,
+classes go in groups, with two readings each.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +22,6 @@ from rarefy.measure.influence.class_statistics import ClassStatistics
 from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import Floats, check_ddof
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH, ClassMetric, class_metric
-from rarefy.measure.influence.on_cluster import Workers
 from rarefy.measure.influence.passes import scores_of
 from rarefy.measure.influence.products import (
     double_diagonal,
@@ -98,18 +95,17 @@ def stream_scores(
     ddof: int = 1,
     memory: int = MEMORY,
     device: torch.device | str = "cpu",
-    workers: Workers | None = None,
     state: State | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.int64], Floats]:
     """Put the scores of all rows into ``results``. Back come the number of rows of each class, and
     the sum of their squared distances to its mean.
 
-    workers: of a cluster; without them all is done here. state: where an interrupted call goes on,
-    and when it stops. progress: is told the share of the work just done.
+    state: where an interrupted call goes on, and when it stops. progress: is told the share of the
+    work just done.
     """
     check_ddof(ddof)
-    where = torch.device(device if workers is None else "cpu")
+    where = torch.device(device)
     state = state or State(None, {})
     groups = groups_of(source.classes, source.width, memory)
     starts = np.concatenate([[0], np.cumsum(source.sizes)]).astype(np.int64)
@@ -149,8 +145,8 @@ def stream_scores(
 
         with CorePool(where, len(labels)) as pool:
             if reading == 0:
-                turn = pieces(begin)
-                for place in _first(source, turn, starts, labels, statistics, pool, workers):
+                for place, piece in pieces(begin):
+                    _gather(source, labels, piece, int(starts[place]), statistics, pool)
                     tell(source.sizes[place] / starts[-1])
                     done(number, 0, place + 1)
                 begin = 0
@@ -160,9 +156,9 @@ def stream_scores(
             counts[labels] = statistics.counts
             traces[labels] = [float(one.diagonal().sum()) for one in statistics.scatters]
             finished = _finish(labels, statistics, counts, ddof, pool)
-            for place, parts in _second(source, pieces(begin), finished, pool, workers):
+            for place, piece in pieces(begin):
                 first = int(starts[place])
-                for size, mine, of_rows, scores in parts:
+                for size, mine, of_rows, scores in _score(source, piece, finished, pool):
                     if first + size <= starts[place + 1]:
                         results.put(first, of_rows, mine, scores)
                     first += size
@@ -186,46 +182,6 @@ def _begun(
     return ClassStatistics.from_arrays(stored, state.folder / "state.npz", device)
 
 
-def _first(
-    source: Source,
-    turn: Iterator[tuple[int, Any]],
-    starts: NDArray[np.int64],
-    labels: range,
-    statistics: ClassStatistics,
-    pool: CorePool,
-    workers: Workers | None,
-) -> Iterator[int]:
-    """The places of pieces whose rows are in the statistics."""
-    tasks = ((place, (piece, int(starts[place]))) for place, piece in turn)
-    if workers is None:
-        for place, (piece, before) in tasks:
-            _gather(source, labels, piece, before, statistics, pool)
-            yield place
-    else:
-        for place, part in workers.results(partial(_gathered, light(source), labels), tasks):
-            statistics.merge(part)
-            yield place
-
-
-def _second(
-    source: Source,
-    turn: Iterator[tuple[int, Any]],
-    finished: Finished,
-    pool: CorePool,
-    workers: Workers | None,
-) -> Iterator[tuple[int, Iterable[Scored]]]:
-    if workers is None:
-        return ((place, _score(source, piece, finished, pool)) for place, piece in turn)
-    held = workers.hold(finished)
-    tasks = ((place, (piece, held)) for place, piece in turn)
-    return workers.results(partial(_scored, light(source)), tasks)
-
-
-def light(source: Source) -> Source:
-    """As it travels: without the pieces, of which each task has its own."""
-    return replace(source, pieces=(), sizes=())
-
-
 def _gather(
     source: Source,
     labels: range,
@@ -238,14 +194,6 @@ def _gather(
         rows = Rows(features, of_rows, source.classes, before)
         statistics.add(rows, labels, pool, at_once=AT_ONCE)
         before += len(rows)
-
-
-def _gathered(source: Source, labels: range, piece: Any, before: int) -> ClassStatistics:
-    """On a worker, with one core: the cluster has the others."""
-    statistics = ClassStatistics(len(labels), source.width)
-    with CorePool(statistics.device, 1) as pool:
-        _gather(source, labels, piece, before, statistics, pool)
-    return statistics
 
 
 def _finish(
@@ -302,8 +250,3 @@ def _score(source: Source, piece: Any, finished: Finished, pool: CorePool) -> It
             of_mine, of_rows[mine], finished.counts, finished.of_classes, 1.0, finished.ddof
         )
         yield len(rows), mine, of_rows[mine], scores
-
-
-def _scored(source: Source, piece: Any, finished: Finished) -> list[Scored]:
-    with CorePool(finished.statistics.device, 1) as pool:
-        return list(_score(source, piece, finished, pool))

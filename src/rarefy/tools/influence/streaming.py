@@ -6,13 +6,11 @@ triage and the page (``LEFT_OUT``).
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +24,9 @@ from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
 from rarefy.core.writing import OutputFolder, check_place
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH
-from rarefy.measure.influence.on_cluster import Workers
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.streaming import CHANGED, Source, groups_of, stream_scores
-from rarefy.sweep.connecting import check_cluster, client_of
 from rarefy.tools.influence.percentiles import BYTES, percentiles
 from rarefy.tools.influence.scoring import LEFT_OUT, MEMORY, ScoreSettings
 from rarefy.tools.influence.writing import write_parts
@@ -82,7 +78,6 @@ def stream_influence(
     ddof: int = 1,
     memory: int = MEMORY,
     device: str = "auto",
-    cluster: Any = None,
     overwrite: bool = False,
     progress: Callable[[float], None] | None = None,
     deadline: float | None = None,
@@ -103,8 +98,6 @@ def stream_influence(
         memory: bytes for the statistics of classes; where they need more, the data are read more
             often. A chunk of features (64 MB, or as given) and the libraries come on top.
         device: auto, cpu or cuda.
-        cluster: as of ``rarefy.run``; its workers read the pieces and compute, on their CPUs. Sums
-            are added up in another order, so that last digits may differ.
         overwrite: replace a file that is there.
         progress: is told shares of the work as they are done.
         deadline: a time of ``time.monotonic``, after which ``OutOfTime`` is raised.
@@ -121,65 +114,53 @@ def stream_influence(
     """
     began = time.monotonic()
     settings = ScoreSettings(ddof, 0, False, memory, device)
-    place = resolve_device("cpu" if cluster is not None and device == "auto" else device)
-    if cluster is not None:
-        check_cluster(cluster)
-        if place.type != "cpu":
-            raise bad_value("device", device, "workers of a cluster score on their CPUs")
+    place = resolve_device(device)
     chunks = open_chunks(data, labels, label=label, columns=columns)
-    if cluster is not None and not chunks.travels:
-        why = "workers cannot read pairs that are made here; give files or a Dask array"
-        raise bad_value("cluster", chunks.name, why)
     path = None if out is None else Path(out)
     if path is not None:
         if path.suffix.lower() != ".parquet":
             raise bad_value("out", str(path), "must end in .parquet")
         check_place(path)
-    with contextlib.ExitStack() as stack:
-        workers = None
-        if cluster is not None:
-            workers = Workers(stack.enter_context(client_of(cluster, deadline)), deadline)
-        seen = _looked(chunks, standardize, workers)
-        mean = np.asarray(seen.moments.mean) if standardize else None
-        if mean is not None and not np.isfinite(mean).all():
-            raise _endless(chunks, int((~np.isfinite(mean)).argmax()))
-        read = ReadCoded(
-            chunks.read, seen.classes, mean, seen.moments.divisor() if standardize else None
+    seen = _looked(chunks, standardize)
+    mean = np.asarray(seen.moments.mean) if standardize else None
+    if mean is not None and not np.isfinite(mean).all():
+        raise _endless(chunks, int((~np.isfinite(mean)).argmax()))
+    read = ReadCoded(
+        chunks.read, seen.classes, mean, seen.moments.divisor() if standardize else None
+    )
+    about = {
+        "version": VERSION,
+        "data": seen.fingerprint,
+        "samples": sum(seen.sizes),
+        "standardize": standardize,
+        "ddof": ddof,
+        "memory": memory,
+    }
+    target = None
+    if path is not None:
+        of = f"stream {seen.fingerprint} {standardize} {ddof}"
+        target = OutputFolder(path.parent, of, overwrite)
+        target.check([path.name], [data] if isinstance(data, str | Path) else [])
+    state = None if path is None else path.with_name(f".{path.name}.unfinished")
+    if overwrite and state is not None:
+        shutil.rmtree(state, ignore_errors=True)
+    rows = ScoreRows(sum(seen.sizes), state)
+    groups = len(groups_of(len(seen.classes), seen.width, memory))
+    source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
+    late = None if deadline is None else lambda: time.monotonic() > deadline
+    try:
+        counts, traces = stream_scores(
+            source,
+            rows,
+            ddof=settings.ddof,
+            memory=memory,
+            device=place,
+            state=State(state, about, late),
+            progress=progress,
         )
-        about = {
-            "version": VERSION,
-            "data": seen.fingerprint,
-            "samples": sum(seen.sizes),
-            "standardize": standardize,
-            "ddof": ddof,
-            "memory": memory,
-        }
-        target = None
-        if path is not None:
-            of = f"stream {seen.fingerprint} {standardize} {ddof}"
-            target = OutputFolder(path.parent, of, overwrite)
-            target.check([path.name], [data] if isinstance(data, str | Path) else [])
-        state = None if path is None else path.with_name(f".{path.name}.unfinished")
-        if overwrite and state is not None:
-            shutil.rmtree(state, ignore_errors=True)
-        rows = ScoreRows(sum(seen.sizes), state)
-        groups = len(groups_of(len(seen.classes), seen.width, memory))
-        source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
-        late = None if deadline is None else lambda: time.monotonic() > deadline
-        try:
-            counts, traces = stream_scores(
-                source,
-                rows,
-                ddof=settings.ddof,
-                memory=memory,
-                device=place,
-                workers=workers,
-                state=State(state, about, late),
-                progress=progress,
-            )
-        except UsageError as error:
-            anew = "; overwrite begins anew" if str(error).startswith("state=") else ""
-            raise UsageError(f"{chunks.name}: {error}{anew}") from None
+    except UsageError as error:
+        anew = "; overwrite begins anew" if str(error).startswith("state=") else ""
+        raise UsageError(f"{chunks.name}: {error}{anew}") from None
     notes = [*chunks.notes, *_notes(len(rows), seen, groups, memory)]
     ranks, highest, squares = _ranked(rows, len(seen.classes), memory)
     if counts.sum() != len(rows) or not np.allclose(squares, traces, rtol=1e-6, atol=0):
@@ -252,16 +233,11 @@ class ScoreRows:
                 os.fsync(file.fileno())
 
 
-def _looked(chunks: Chunks, moments: bool, workers: Workers | None) -> Look:
+def _looked(chunks: Chunks, moments: bool) -> Look:
     seen = Look()
     try:
-        if workers is None:
-            for piece in chunks.pieces:
-                seen.add(look(chunks.read, moments, piece))
-        else:
-            tasks = enumerate((piece,) for piece in chunks.pieces)
-            for _, part in workers.results(partial(look, chunks.read, moments), tasks):
-                seen.add(part)
+        for piece in chunks.pieces:
+            seen.add(look(chunks.read, moments, piece))
     except UsageError as error:
         raise UsageError(f"{chunks.name}: after row {sum(seen.sizes)}: {error}") from None
     if not seen.sizes:

@@ -42,8 +42,6 @@ class Chunks:
     name: str
     pieces: Iterable[Any]
     read: Callable[[Any], Iterable[Pair]]
-    travels: bool = True
-    """Whether a piece can be sent to another process and read there."""
     notes: tuple[str, ...] = ()
 
 
@@ -75,12 +73,12 @@ def open_chunks(
     if labels is not None:
         raise bad_value("labels", type(labels).__name__, "does not fit pairs, which have theirs")
     if callable(data):
-        return Chunks("chunks", _Anew(data), _itself, travels=False)
+        return Chunks("chunks", _Anew(data), _itself)
     if hasattr(data, "__next__") or not hasattr(data, "__iter__"):
         kind = type(data).__name__
         raise bad_value("data", kind, "is read several times: give a list, or a function that "
                         "returns the pairs anew")  # fmt: skip
-    return Chunks("chunks", data, _itself, travels=False)
+    return Chunks("chunks", data, _itself)
 
 
 # ----------------------------------------------------------------------------------- what they hold
@@ -246,7 +244,6 @@ def _of_dask(data: Any, labels: Any) -> Chunks:
 
 
 def _block(piece: tuple[Any, Any]) -> Iterable[Pair]:
-    """On a worker its parts are computed already, and stay as they are."""
     import dask
 
     return (dask.compute(*piece),)

@@ -6,9 +6,8 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture
 from rarefy.measure.curves import mean_curve
-from rarefy.tools.influence.removal import LOGISTIC
-from rarefy.tools.influence.removal_experiment import RemovalExperiment
-from rarefy.tools.influence.removal_tables import (
+from rarefy.studies.influence.removal.experiment import RemovalExperiment
+from rarefy.studies.influence.removal.tables import (
     ASKED,
     HIGH,
     LOW,
@@ -19,6 +18,7 @@ from rarefy.tools.influence.removal_tables import (
     removed,
     spoken,
 )
+from rarefy.studies.influence.removal.training import LOGISTIC
 
 
 def pictures(experiment: RemovalExperiment, results: xr.Dataset) -> list[Picture]:

@@ -8,9 +8,8 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure.statistics import judge_difference
-from rarefy.studies.kit.reading import Naming
-from rarefy.tools.influence.removal_experiment import RemovalExperiment
-from rarefy.tools.influence.removal_tables import (
+from rarefy.studies.influence.removal.experiment import RemovalExperiment
+from rarefy.studies.influence.removal.tables import (
     HIGH,
     LOW,
     PLACES,
@@ -18,6 +17,7 @@ from rarefy.tools.influence.removal_tables import (
     accuracies,
     removed,
 )
+from rarefy.studies.kit.reading import Naming
 
 PRIMARY = {"mnist": "B13.1", "cifar10": "B13.2"}
 """003's protocol: sorted over the whole set, all test samples; its two sets."""

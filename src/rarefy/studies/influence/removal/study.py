@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.influence.removal import charts
+from rarefy.studies.influence.removal import charts, tables
 from rarefy.studies.influence.removal import claims as judged
-from rarefy.tools.influence import removal_tables
-from rarefy.tools.influence.removal_experiment import RemovalExperiment
+from rarefy.studies.influence.removal.experiment import RemovalExperiment
 
 
 class InfluenceRemoval(RemovalExperiment, Study):
@@ -35,4 +34,4 @@ class InfluenceRemoval(RemovalExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = removal_tables.tables
+    tables = tables.tables

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.picture import Table
 from rarefy.measure.estimates import mean_interval
-from rarefy.tools.influence.removal_experiment import RemovalExperiment
+from rarefy.studies.influence.removal.experiment import RemovalExperiment
 
 POINTS = 100.0
 HIGH, LOW, RANDOM = "high", "low", "random"

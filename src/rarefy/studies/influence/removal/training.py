@@ -17,8 +17,8 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.nets.builder import identity
+from rarefy.studies.influence.removal.data import Parts, Source, parts_of
 from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.network_evaluation import Scorer, final_network
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.checkpoints import Checkpoint

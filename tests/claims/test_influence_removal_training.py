@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.tools.influence.removal import Order, Removal, highest, left_after, train_without
-from rarefy.tools.influence.removal_data import Source, parts_of
+from rarefy.studies.influence.removal.data import Source, parts_of
+from rarefy.studies.influence.removal.training import (
+    Order,
+    Removal,
+    highest,
+    left_after,
+    train_without,
+)
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
@@ -135,7 +141,7 @@ def test_tables_are_split_by_content(tmp_path: Path) -> None:
     text = str(tmp_path / "t.csv")
     source = Source(text, label="kind")
     parts = parts_of(source)
-    assert len(parts.train) + len(parts.test) == 200 and not parts.is_images and parts.copied == 0
+    assert len(parts.train) + len(parts.test) == 200 and not parts.is_images
     after = train_without(Removal("random", 0.2), source, task("logistic", text), 0, Context())
     assert after.test > 0.9
     with pytest.raises(UsageError, match="network='lenet': needs images; for other data use log"):

@@ -1,4 +1,4 @@
-"""A data set in two parts for the removal lab: what is left out of one, what is asked of the other.
+"""A data set in two parts: what is left out of one, what is asked of the other.
 
 Scores come from the training part alone; the tails of the test part from the training part's
 statistics.
@@ -58,8 +58,6 @@ class Parts:
     train: Samples
     test: Samples
     is_images: bool
-    copied: int
-    """Test samples whose content is in the training part too."""
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def _once(self, name: str, device: torch.device, compute: Callable[[], Any]) -> Any:
@@ -127,6 +125,4 @@ def _parts(source: Source, folder: str | None, seen: tuple[tuple[int, int], ...]
         if not asked.any() or asked.all():
             raise UsageError(f"{source.text}: too few different samples a class for a test part")
         train, test = whole.take(~asked), whole.take(asked)
-    known = {digest_of(one) for one in train.ids}
-    copied = sum(digest_of(one) in known for one in test.ids)
-    return Parts(train, test, is_images, copied)
+    return Parts(train, test, is_images)

@@ -9,27 +9,27 @@ from itertools import product
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Rule
-from rarefy.nets.builder import build, identity
+from rarefy.nets.builder import identity
+from rarefy.studies.influence.removal.data import Source, parts_of
+from rarefy.studies.influence.removal.training import (
+    FULL,
+    LOGISTIC,
+    Removal,
+    RemovalResult,
+    train_without,
+)
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
-from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without
-from rarefy.tools.influence.removal_data import Parts, Source, parts_of
-from rarefy.tools.recipes import usual_recipe
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
 TAIL = Rule("must be above 0 and below 1", lambda value: 0 < value < 1)
-RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
-SUBSAMPLE = 0.9
-"""Of the training samples, drawn by each seed where nothing else differs between seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,6 @@ class RemovalExperiment(Experiment):
     """Fig. 7 with the controls it lacks: random removal, plainer scores, several seeds, and the
     same share from every class beside the paper's sorting of the whole set."""
 
-    name: ClassVar[str] = "influence-removal"
-    title: ClassVar[str] = "What is lost when atypical samples are left out?"
     axes: ClassVar[tuple[str, ...]] = ("within", "by", "fraction")
     one_at_a_time: ClassVar[bool] = True
     scales: ClassVar[dict[str, dict[str, Any]]] = {
@@ -203,21 +201,3 @@ def _numbers(after: RemovalResult) -> dict[str, np.ndarray]:
         "nonfinite_step": after.nonfinite_step,
     }
     return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
-
-
-def usual_training(
-    source: Source, parts: Parts, network: str, epochs: int | None
-) -> dict[str, Any]:
-    """Parameters of the training on a user's own data, checked before anything is written."""
-    if network == LOGISTIC:
-        if epochs is not None:
-            raise bad_value("epochs", epochs, f"has no meaning for {LOGISTIC}")
-        return {"epochs": 1, "subsample": SUBSAMPLE}
-    if not parts.is_images:
-        raise bad_value("network", network, f"needs images; for other data use {LOGISTIC}")
-    data = on_device(source.text, torch.device("cpu"))
-    channels, size, _ = data.shape
-    build(network, channels=channels, size=size, classes=len(data.classes))
-    usual = usual_recipe(data, network)
-    chosen = {name: usual[name] for name in RECIPE} | {"subsample": 1.0}
-    return chosen if epochs is None else chosen | {"epochs": epochs}
