@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import typer.main
+from small_hierarchy import names_at, small_data
 
 from rarefy import cli
+from rarefy.data.hierarchy.reading import with_hierarchy
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -16,6 +19,24 @@ PAGES = (
     "CONTRIBUTING.md",
     *sorted(f"docs/{one.name}" for one in ROOT.glob("docs/*.md")),
 )
+RANKS = ("supercategory", "kingdom", "phylum", "class", "order", "family", "genus")
+SPECIES = {
+    "Prunella modularis": "Birds Animalia Chordata Aves Passeriformes Prunellidae Prunella",
+    "Fringilla coelebs": "Birds Animalia Chordata Aves Passeriformes Fringillidae Fringilla",
+    "Prunella vulgaris": "Plants Plantae Tracheophyta Magnoliopsida Lamiales Lamiaceae Prunella",
+}
+FILES = {
+    "train_mini.json": json.dumps(
+        {
+            "categories": [
+                {"image_dir_name": name, **dict(zip(RANKS, taxa.split(), strict=True))}
+                for name, taxa in SPECIES.items()
+            ]
+        }
+    ),
+    "wordnet.is_a.txt": "dog poodle\npet poodle\npet siamese\npet dog\n",
+}
+"""What pages read that a reader has."""
 
 
 def read(page: str) -> str:
@@ -48,11 +69,21 @@ def command_lines(page: str) -> list[str]:
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
     names: dict[str, object] = {}
     blocks = code_blocks(page, "python")
     assert blocks, f"{page} shows no Python"
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+    if page == "docs/training.md":
+        ranks = with_hierarchy(small_data(tuple(SPECIES), each=1), "ranks.csv")
+        assert names_at(ranks, "genus") == [
+            *("Prunellidae/Prunella", "Fringillidae/Fringilla", "Lamiaceae/Prunella")
+        ]
+        assert names_at(ranks, "taxon-class") == ["Aves", "Aves", "Magnoliopsida"]
+        kinds = with_hierarchy(small_data(("poodle", "siamese"), each=1), "parents.csv")
+        assert names_at(kinds, "parent") == ["dog", "pet"]
 
 
 @pytest.mark.parametrize("page", PAGES)
