@@ -13,8 +13,8 @@ from PIL import Image
 from toy_scores import digit, scores
 
 from rarefy.core.errors import UsageError
-from rarefy.report.gallery import columns, gallery_figure
-from rarefy.report.gallery.choice import MISLABELLED, MOST, Room, choose
+from rarefy.report.gallery import choice, columns, gallery_figure
+from rarefy.report.gallery.choice import MISLABELLED, STRIP, choose
 from rarefy.report.gallery.numbers import histogram
 from rarefy.report.gallery.table import read_table
 from rarefy.tools.influence import triage
@@ -22,19 +22,26 @@ from rarefy.tools.influence import triage
 
 @settings(max_examples=25, deadline=None)
 @given(
-    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5).filter(any),
-    seed=st.integers(0, 99),
+    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=30).filter(any),
+    most=st.integers(60, 2000),
+    flagged=st.integers(0, 40),
 )
-def test_a_smaller_page_shows_part_of_a_larger_one(sizes: list[int], seed: int) -> None:
-    table = scores({f"c{number}": size for number, size in enumerate(sizes) if size}, seed)
-    choice = choose(read_table(table))
-    larger: set[int] = set(range(len(table)))
-    for strip in range(MOST, 0, -1):
-        rows = set(choice.rows(Room(strip)).tolist())
-        assert rows <= larger
-        larger = rows
+def test_a_page_has_room_for_what_is_chosen(sizes: list[int], most: int, flagged: int) -> None:
+    table = scores({f"c{number}": size for number, size in enumerate(sizes) if size})
+    table["triage"] = np.where(table["index"] < flagged, MISLABELLED, "")
+    samples = read_table(table)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(choice, "MOST_SAMPLES", most)
+        chosen = choose(samples)
+    shown = set(chosen.rows.tolist())
+    assert len(shown) <= most
+    assert set(range(min(flagged, len(table)))) <= shown, "the doubtful labels come first"
     highest = table.dropna(subset="influence").groupby("label")["influence"].idxmax()
-    assert set(highest) <= larger, "every class's highest, to the last"
+    names = [samples.classes[number] for number in chosen.classes]
+    assert set(highest.reindex(names).dropna()) <= shown, "the highest of every class on the page"
+    assert sorted(map(len, samples.members()))[-len(names) :] == sorted(
+        len(samples.members()[number]) for number in chosen.classes
+    )
 
 
 def test_samples_at_random_do_not_depend_on_the_order_of_rows() -> None:
@@ -42,14 +49,14 @@ def test_samples_at_random_do_not_depend_on_the_order_of_rows() -> None:
     turned = table.sample(frac=1, random_state=1).reset_index(drop=True)
     first, second = (set(t["id"].iloc[choose(read_table(t)).random[0]]) for t in (table, turned))
     assert first == second
-    assert len(first) == MOST
+    assert len(first) == STRIP
 
 
 def test_equal_scores_and_categories_are_fine() -> None:
     table = scores({"a": 40, "b": 3}).assign(influence=1.0, percentile=50.0)
     table["label"] = table["label"].astype("category")
     rows = choose(read_table(table, ("a", "b"))).highest["influence"][0]
-    assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:MOST].tolist()
+    assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:STRIP].tolist()
 
 
 def test_wrong_labels_come_by_disagreement_and_others_by_influence() -> None:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from rarefy.core.errors import bad_value
 from rarefy.core.writing import write_output
 from rarefy.report import style
-from rarefy.report.gallery.choice import MOST, Choice, choose
+from rarefy.report.gallery.choice import ends_of
 from rarefy.report.gallery.pictures import SIDE, Thumbnail, as_image
 from rarefy.report.gallery.table import Rows, read_table
 from rarefy.report.matplotlib_parts import typeset
 from rarefy.report.static import as_png
 
-MOST_CLASSES = 20
-"""A sheet has so many rows."""
+MOST, MOST_CLASSES = 24, 20
+"""Samples at each end of a row, and rows of a sheet."""
 _INCH = 0.42  # of a picture on the sheet
 
 
@@ -36,26 +36,25 @@ def gallery_figure(
     if not 1 <= per_class <= MOST:
         raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
     samples = read_table(table, classes)
-    choice = choose(samples, per_class)
-    scored = [number for number in sorted(choice.classes) if len(choice.random[number])]
+    members = samples.members()
+    scored = [number for number, rows in enumerate(members) if len(rows)]
     if not scored:
         raise bad_value("table", f"{len(table)} rows", "must have a sample with a score")
     drawn = scored[:MOST_CLASSES]
-    figure = _sheet(choice, [samples.classes[number] for number in drawn], drawn, thumbnail)
+    scores = samples.numbers["influence"]
+    ends = [ends_of(scores, members[number], per_class) for number in drawn]
+    figure = _sheet(ends, [samples.classes[number] for number in drawn], thumbnail)
     if len(scored) > len(drawn):
-        every = sum(len(rows) > 0 for rows in samples.members())
-        figure.supxlabel(f"the first {len(drawn)} of {every} classes")
+        figure.supxlabel(f"the first {len(drawn)} of {len(scored)} classes")
     target = Path(path)
     write_output(target, as_png(figure), "gallery")
     return target
 
 
-def _sheet(
-    choice: Choice, names: Sequence[str], numbers: Sequence[int], thumbnail: Thumbnail
-) -> Figure:
+def _sheet(ends: Sequence[tuple[Rows, Rows]], names: Sequence[str], thumbnail: Thumbnail) -> Figure:
     halves = {
-        "highest influence": [choice.highest["influence"][number] for number in numbers],
-        "lowest influence": [choice.lowest["influence"][number] for number in numbers],
+        "highest influence": [highest for highest, _ in ends],
+        "lowest influence": [lowest for _, lowest in ends],
     }
     columns = max(len(rows) for rows in halves["highest influence"])
     with matplotlib.rc_context(style.MATPLOTLIB):
