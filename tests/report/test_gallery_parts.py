@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from toy_scores import digit, scores
+from toy_scores import scores
 
-from rarefy.core.errors import UsageError
-from rarefy.report.gallery import choice, columns, gallery_figure
+from rarefy.report.gallery import choice, columns
 from rarefy.report.gallery.choice import MISLABELLED, STRIP, choose
 from rarefy.report.gallery.numbers import histogram
 from rarefy.report.gallery.table import read_table
@@ -95,30 +92,6 @@ def test_a_histogram_counts_every_score() -> None:
     assert tail.path.endswith("V35h4V40z"), "log 2 / log 1000 of 40, rounded up to be seen"
     assert histogram(np.array([])) is None
     assert histogram(np.array([3.0])) is not None
-
-
-def test_the_sheet_has_the_ends_of_each_class(tmp_path: Path) -> None:
-    table = scores({"a": 12, "b": 3, "single": 1, "c$": 30})
-    asked: list[int] = []
-
-    def seen(row: int) -> np.ndarray:
-        asked.append(row)
-        return digit(row)
-
-    path = gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "new" / "g.png", 4)
-    scored = table[table["influence"].notna()].sort_values("influence")
-    expected = [
-        *scored.groupby("label").tail(4).index,
-        *scored.groupby("label").head(4).index,
-    ]
-    assert sorted(asked) == sorted(expected)
-    with Image.open(path) as image:
-        assert image.width > 500
-        assert len(image.convert("RGB").getcolors(1 << 24) or []) > 50
-    with pytest.raises(UsageError, match="must have a sample with a score"):
-        gallery_figure(scores({"a": 1}), ("a",), seen, tmp_path / "g.png")
-    with pytest.raises(UsageError, match="per_class=0"):
-        gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "g.png", 0)
 
 
 @given(st.lists(st.lists(st.floats(width=32), min_size=3, max_size=3), max_size=9))

@@ -22,7 +22,7 @@ variance of a noise coordinate, whatever d. With balanced labels one direction o
 
 Not neglected: A, n_j and n_tau differ from filter to filter (A by 28 % of v^2 at n = 200, T = 10);
 the law is averaged over them by Gauss quadrature of the binomials. Neglected: B is put at its mean
-and the logits are not quite equal; ``neglected`` gives the sizes.
+and the logits are not quite equal.
 
 *The window.* Under a fixed support a filter can only learn its signal if coordinate j was kept and
 is active. The logit F_y(x_i) then gains, per step and in units of s output_scale (1 - logit)/n,
@@ -108,11 +108,6 @@ class FirstStep:
         """v: standard deviation of what the step adds to a noise coordinate."""
         return self.lr * self.output_scale * self.sigma * math.sqrt(self.spread / 2 / self.samples)
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of a noise coordinate after the step."""
-        return math.hypot(self.sigma_0, self.noise_gain)
-
 
 # ---------------------------------------------------------------------------- what TopK then keeps
 
@@ -155,11 +150,6 @@ def upper_keep(step: FirstStep) -> int:
     """Largest K at which the signal's part still grows as fast as the noise's; 0 if none."""
     good = growth_ratio(np.arange(1, step.d + 1), step) >= 1
     return int(np.flatnonzero(good)[-1]) + 1 if good.any() else 0
-
-
-def window(step: FirstStep, share: float = 0.5) -> tuple[int, int]:
-    """(lower, upper) K; empty where lower is above upper."""
-    return lower_keep(step, share), upper_keep(step)
 
 
 # ------------------------------------------------------------------------------------ law of ranks
@@ -246,25 +236,6 @@ def _below(law: Array, keep: ArrayLike, step: FirstStep) -> Array:
     if k.dtype.kind not in "iu" or (k < 1).any() or (k > step.d).any():
         raise bad_value("keep", keep, f"must be whole numbers between 1 and d={step.d}")
     return np.cumsum(law).clip(max=1.0)[k - 1]
-
-
-def neglected(step: FirstStep, filters: int) -> dict[str, float]:
-    """Relative sizes of what the law leaves out.
-
-    "unequal logits": what their variance adds to v^2; "own response": by how much w0 shrinks along
-    itself because a filter's own activity raises its class's logit; "class count": standard
-    deviation of the multiple of w0 that n_j - n/T adds (averaged, not followed, by the law).
-    """
-    relu = 0.5 - 0.5 / math.pi  # variance of ReLU of a standard normal
-    noise = step.sigma**2 * (step.d - step.classes)
-    logits = filters * step.output_scale**2 * step.sigma_0**2 * (noise + step.mu**2) * relu
-    rate = step.lr * step.output_scale * step.sigma
-    start = step.sigma_0 * math.sqrt(2 * math.pi * (step.d - step.classes))
-    return {
-        "unequal logits": logits / (step.classes - 1),
-        "own response": rate * step.output_scale * step.sigma * step.spread * relu,
-        "class count": rate * math.sqrt(step.spread / step.samples) / start,
-    }
 
 
 # ----------------------------------------------------------------------- what App. I puts for them
