@@ -206,7 +206,7 @@ def gallery(images: int, rounds: int) -> dict[str, Any]:
                 title="load",
                 classes=scored.table.attrs["classes"],
                 thumbnail=samples.images,
-                positions=SampleMap(samples, "pca", scored.device),
+                positions=SampleMap(samples, scored.device),
                 neighbours=scored.typical_neighbours,
                 facts=scored.facts(),
                 columns=scored.columns,

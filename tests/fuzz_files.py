@@ -194,15 +194,6 @@ CLEAN = b'{"format": "rarefy clean 1", "files": {"a.png": "00"}, "data": "t", "c
 PARENTS = b"child,parent\ncat,pet\ndog,pet\npet,animal\n"
 COLUMNS = b"class,kind,size\ncat,pet,small\ndog,pet,large\n"
 NESTED = b'{"animal": {"pet": ["cat", "dog"]}}'
-RANKS = json.dumps(
-    {
-        "categories": [
-            {"id": n, "name": name, "image_dir_name": name, "supercategory": "pet", "family": "f"}
-            for n, name in enumerate(("cat", "dog"))
-        ]
-    }
-).encode()
-IS_A = b"pet cat\npet dog\n"
 LIST = b"cat/1.JPEG 0\ndog/2.JPEG 1\n"
 
 

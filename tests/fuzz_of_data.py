@@ -10,12 +10,10 @@ import pyarrow as pa
 from fuzz_files import (
     COLUMNS,
     CSV,
-    IS_A,
     NESTED,
     NUMBERED,
     PARENTS,
     PIXELS,
-    RANKS,
     TABLE,
     cifar_batch,
     cifar_files,
@@ -101,8 +99,7 @@ def _levels(name: str, ending: str, seeds: list[bytes]) -> Target:
 
 LEVELS = [
     _levels("parents", "csv", [PARENTS, COLUMNS]),
-    _levels("nested", "json", [NESTED, RANKS]),
-    _levels("is-a list", "txt", [IS_A]),
+    _levels("nested", "json", [NESTED]),
 ]
 
 # -------------------------------------------------------------------------------- tables and arrays

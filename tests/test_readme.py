@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 import typer.main
 from PIL import Image
+from small_hierarchy import names_at, small_data
 
 from rarefy import cli
+from rarefy.data.hierarchy.reading import with_hierarchy
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -21,6 +24,24 @@ PAGES = (
     "CONTRIBUTING.md",
     *sorted(f"docs/{one.name}" for one in ROOT.glob("docs/*.md")),
 )
+RANKS = ("supercategory", "kingdom", "phylum", "class", "order", "family", "genus")
+SPECIES = {
+    "Prunella modularis": "Birds Animalia Chordata Aves Passeriformes Prunellidae Prunella",
+    "Fringilla coelebs": "Birds Animalia Chordata Aves Passeriformes Fringillidae Fringilla",
+    "Prunella vulgaris": "Plants Plantae Tracheophyta Magnoliopsida Lamiales Lamiaceae Prunella",
+}
+FILES = {
+    "train_mini.json": json.dumps(
+        {
+            "categories": [
+                {"image_dir_name": name, **dict(zip(RANKS, taxa.split(), strict=True))}
+                for name, taxa in SPECIES.items()
+            ]
+        }
+    ),
+    "wordnet.is_a.txt": "dog poodle\npet poodle\npet siamese\npet dog\n",
+}
+"""What pages read that a reader has."""
 
 
 def read(page: str) -> str:
@@ -75,6 +96,8 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)
     samples = my_photos(monkeypatch)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
     names: dict[str, Any] = {}
     blocks = code_blocks(page, "python")
     assert blocks, f"{page} shows no Python"
@@ -83,6 +106,14 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if page == "docs/influence.md":
         assert [sample["influence"] for sample in samples] == [*names["scores"]["influence"]]
         assert names["issues"].nsmallest(2, "atypical_score")["is_atypical_issue"].all()
+    if page == "docs/training.md":
+        ranks = with_hierarchy(small_data(tuple(SPECIES), each=1), "ranks.csv")
+        assert names_at(ranks, "genus") == [
+            *("Prunellidae/Prunella", "Fringillidae/Fringilla", "Lamiaceae/Prunella")
+        ]
+        assert names_at(ranks, "taxon-class") == ["Aves", "Aves", "Magnoliopsida"]
+        kinds = with_hierarchy(small_data(("poodle", "siamese"), each=1), "parents.csv")
+        assert names_at(kinds, "parent") == ["dog", "pet"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -106,7 +106,7 @@ def test_the_ratio_is_that_of_theorem_1() -> None:
     panel = STUDY.picture(results_of(classical))[0].panels[1]
     assert isinstance(panel, HeatMap)
     u = float(panel.curves[1].x[list(STUDY.size).index(n // classes)])
-    ratio = benign.signal_ratio(benign.homogeneous_gram(classes, d), [50, 50], [u, u])
+    ratio = benign.signal_ratio(np.full((classes, classes), d - classes), [50, 50], [u, u])
     expected = float(separation(0.25, 2)) ** 2 / 3
     assert benign.binding(ratio)[0] == pytest.approx(expected, rel=0.1)
 

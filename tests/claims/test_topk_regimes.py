@@ -23,7 +23,6 @@ from rarefy.studies import get_study
 from rarefy.studies.topk.regimes.boundary import boundary, crossing, exponent_in
 from rarefy.studies.topk.unpruned import Sizes, Unpruned
 from rarefy.sweep.grid import grid_of
-from rarefy.theory.conditions import all_hold
 from rarefy.theory.unpruned_limit import limit_test_loss
 from rarefy.train.descent import descend
 from rarefy.train.optimisers import Sgd
@@ -288,7 +287,7 @@ def test_a_run_that_stopped_being_finite_counts_against_a_claim() -> None:
 
 def test_condition_4_1_is_met_at_the_largest_dimension_of_the_paper_s_scale_alone() -> None:
     study = TopKRegimes.at("paper")
-    assert [all_hold(study.conditions(d)) for d in study.d] == [False, True]
+    assert [all(one.holds for one in study.conditions(d)) for d in study.d] == [False, True]
 
 
 def test_below_the_dimension_of_condition_4_1_nothing_is_decided() -> None:

@@ -24,7 +24,7 @@ import rarefy
 from rarefy import cli
 from rarefy.tools import forecasting
 from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.writing import read_manifest
+from rarefy.tools.influence.writing import read_table
 from rarefy.tools.longtail.features_file import ABOUT
 
 Pretrain = Callable[..., dict[str, Any]]
@@ -114,7 +114,7 @@ def test_other_verbs_and_scikit_learn_take_it_as_it_is(
     assert cli.main(["influence", file, *small]) == 0
     assert told in capsys.readouterr().err
     (scores,) = here.glob("runs/influence-*/scores.parquet")
-    facts = read_manifest(scores)["facts"]
+    facts = read_table(scores).attrs
     assert facts["samples"] == 1797 and facts["features"] == 84
     assert cli.main(["checkup", file, "--only", "set", "--json"]) == 0
     said = capsys.readouterr()

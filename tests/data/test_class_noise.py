@@ -15,14 +15,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from small_noise import special_direction
+from small_noise import homogeneous, special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import AXES, ClassNoise, rotation
 from rarefy.data.noise_laws import LAWS
-from rarefy.data.noise_structure import homogeneous
 from rarefy.data.patches import labels_by_size
 
 SIGMAS, LEAST_P, EXACT = 5.0, 1e-3, 1e-11

@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_noise import special_direction
+from small_noise import homogeneous, special_direction
 
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum, spectrum_for
-from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio
+from rarefy.data.noise_structure import gram
+from rarefy.theory.benign import noise_correlation_ratio
 
 F64 = torch.float64
 
@@ -94,7 +95,7 @@ def test_the_papers_grid_has_all_ratios_equal_to_the_wanted_one() -> None:
     wanted = torch.linspace(1, 1400, 100, dtype=torch.float64)
     table = spectrum_for(wanted, 1000, 5).table()
     assert table.shape == (100, 5, 1000)
-    ratio = noise_correlation_ratio(gram(table), torch.full((1, 5), 100))
+    ratio = torch.from_numpy(noise_correlation_ratio(gram(table), np.full(5, 100)))
     off = ~torch.eye(5, dtype=torch.bool)
     assert (ratio[:, off] / wanted[:, None] - 1).abs().max() < 1e-9
     # all but one of the d - K non-zero eigenvalues are 0.5
@@ -107,7 +108,7 @@ def test_the_papers_grid_has_all_ratios_equal_to_the_wanted_one() -> None:
 def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
     gamma = torch.tensor([4.0, 30.0, 1000.0], dtype=F64)
     found = spectrum_for(gamma, 10**9, 3)
-    ratio = noise_correlation_ratio(found.gram(), torch.full((1, 3), 7))
+    ratio = torch.from_numpy(noise_correlation_ratio(found.gram(), np.full(3, 7)))
     ratio = ratio.masked_fill(torch.eye(3, dtype=torch.bool), torch.inf).amin(dim=2)
     # float64 has 1e-16 of a sum of a billion, the special direction's share of it is 1e-5 or more
     np.testing.assert_allclose(ratio, gamma[:, None].expand(-1, 3), rtol=1e-9)

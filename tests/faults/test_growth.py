@@ -161,7 +161,7 @@ def test_d9_progress_adds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lost="small classes on the page; the table has them",
 )
 def test_d9_a_gallery_of_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "MOST_CLASSES", 30)
+    monkeypatch.setattr(choice, "MOST_SAMPLES", 90)
     sizes = [4] * 30 + [3] * 2970
     labels = np.repeat([f"class-{number}" for number in range(3000)], sizes)
     rng = np.random.default_rng(0)

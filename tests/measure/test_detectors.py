@@ -18,13 +18,10 @@ from rarefy.measure.detectors import (
     STDS,
     detector_sets,
     growth,
-    noise_response,
     pooled,
     response,
     responses,
     roles,
-    share,
-    woken,
 )
 from rarefy.theory import granularity as theory
 from rarefy.train.multi_view_classifier import initial_neurons
@@ -99,38 +96,16 @@ def test_sizes_are_those_of_exact_probability() -> None:
     assert abs(float(seen.mean()) - mean) < 5 * float(seen.std()) / math.sqrt(len(seen))
 
 
-def test_responses_shares_growth_and_the_woken_by_hand() -> None:
+def test_responses_and_growth_by_hand() -> None:
     weights = torch.tensor([[[[0.5, 0.0, 0.1], [0.3, 0.9, 0.0], [0.0, 0.0, 0.0]]]])
     bias = torch.tensor([[[-0.2, -0.1, -0.1]]])
     members = torch.tensor([[[[True, False], [False, True], [False, False]]]])
     assert torch.allclose(response(weights, bias, 2), torch.tensor([[[0.5, 0.8]]]))
     assert torch.allclose(response(weights, bias, 2, strength=0.5), torch.tensor([[[0.1, 0.35]]]))
-    assert torch.allclose(share(weights, bias, members), torch.tensor([[[0.6, 1.0]]]))
-    shut = share(weights, bias - 1, members)
-    assert bool(shut.isnan().all())
     initial = torch.zeros_like(weights)
     assert torch.allclose(growth(weights, initial, members), torch.tensor([[[0.5, 0.9]]]))
     nobody = growth(weights, initial, torch.zeros_like(members))
     assert bool(nobody.isnan().all())
-    # outside its set, neuron 2 is open on feature 0; of two others on feature 1 nobody is
-    assert torch.allclose(woken(weights, bias, members), torch.tensor([[[0.5, 0.0]]]))
-    assert torch.allclose(woken(weights, bias, members, 0.1), torch.tensor([[[0.0, 0.0]]]))
-
-
-def test_response_to_noise_is_that_of_drawn_noise() -> None:
-    start = network(1, 2, 6, 9)
-    weights, bias = start["weights"] * 3, start["bias"]
-    sigma, draws = 0.5, Draws([7], dtype=torch.float64)
-    noise = sigma * draws.normal("noise", (200_000, 9))[0]
-    seen = torch.einsum("cmd,nd->cmn", weights[0], noise) + bias[0][..., None]
-    found = noise_response(weights, bias, sigma)
-    chance = (seen > 0).double().mean(dim=1)
-    answer = torch.relu(seen).sum(dim=1)
-    for exact, drawn in ((found.chance[0], chance), (found.answer[0], answer)):
-        error = drawn.std(dim=1) / math.sqrt(drawn.shape[1])
-        assert bool(((drawn.mean(dim=1) - exact).abs() < 5 * error).all())
-    silent = noise_response(weights, bias, 0.0)
-    assert bool((silent.chance == 0).all()) and bool((silent.answer == 0).all())
 
 
 def test_a_batch_measures_what_single_runs_do() -> None:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
-from rarefy.nets.builder import NETWORKS, build, describe
+from rarefy.nets.builder import NETWORKS, build
 
 IMAGES = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 LABELS = torch.arange(8)
@@ -63,6 +63,10 @@ def test_one_seed_gives_one_network(name: str) -> None:
         copied = copy.deepcopy(first)
         assert all(torch.equal(a, b) and a is not b for a, b in _pairs(first, copied))
         assert torch.equal(first.eval()(IMAGES), copied.eval()(IMAGES))
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(each.numel() for each in model.parameters())
 
 
 def _pairs(first: nn.Module, second: nn.Module) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -176,10 +180,7 @@ def test_a_callable_gets_what_it_takes(written: Written) -> None:
                 return Mean(in_chans, classes=n_classes)
         """)
     path = list(sys.path)
-    assert describe(build(f"{name}:linear", 1, 5, 3), (1, 5, 5)) == {
-        "parameters": 78,
-        "multiply_adds": 75,
-    }
+    assert parameters(build(f"{name}:linear", 1, 5, 3)) == 78
     assert build(f"{name}:Mean", 3, 8, 7)(torch.rand(1, 3, 8, 8)).shape == (1, 7)
     assert build(f"{name}:Mean.of_two", 3, 8, 7)(torch.rand(1, 3, 8, 8)).shape == (1, 7)
     assert sys.path == path
@@ -215,7 +216,6 @@ def test_the_trial_leaves_no_trace(written: Written) -> None:
     fresh = type(model)(3, 7)
     assert torch.equal(torch.get_rng_state(), after)
     assert model.training and model.norm.training and not model.rest.training  # type: ignore[union-attr]
-    describe(model, (3, 8, 8))
     for key, value in fresh.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert torch.equal(torch.get_rng_state(), after)
@@ -230,7 +230,7 @@ def test_a_lazy_network_knows_its_shape_afterwards(written: Written) -> None:
             )
         """)
     model = build(f"{name}:net", 3, 8, 5)
-    assert describe(model, (3, 8, 8))["parameters"] == 4 * 28 + 8 + 5 * (4 * 36 + 1)
+    assert parameters(model) == 4 * 28 + 8 + 5 * (4 * 36 + 1)
 
 
 BROKEN = """
@@ -309,18 +309,3 @@ def test_modules_that_are_not_there() -> None:
         build("builtins:iter", 3, 8, 4)
     with pytest.raises(UsageError, match="size=0: must be a whole number, at least 1"):
         build("builtins:iter", 3, 0, 4)
-
-
-# --------------------------------------------------------------------------------------------- cost
-
-
-def test_cost_of_what_pytorch_does_in_one_operation() -> None:
-    """Attention in a module of its own counts its products, and its settings stay as they were."""
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    model = nn.Sequential(nn.Flatten(2), layer).eval()
-    tokens, width = 3, 8
-    expected = tokens * (4 * width**2 + 2 * width * 16) + 2 * tokens**2 * width
-    fast = torch.backends.mha.get_fastpath_enabled()
-    assert describe(model, (3, 2, 4))["multiply_adds"] == expected
-    assert torch.backends.mha.get_fastpath_enabled() == fast
-    assert describe(nn.Flatten(), (1, 4, 4)) == {"parameters": 0, "multiply_adds": 0}

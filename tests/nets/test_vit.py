@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.builder import describe
 from rarefy.nets.vit import (
     PLACE_SPREAD,
     ViT,
@@ -63,12 +62,10 @@ def test_attention_is_that_of_pytorch() -> None:
 def test_parameters_and_multiply_adds_for_mnist() -> None:
     tokens, width = 49, 64
     block = 4 * width**2 + 8 * width**2  # three projections in, one out; a perceptron of 4 widths
-    products = tokens * (16 * width + 6 * block) + 6 * 2 * tokens**2 * width + 10 * width
     biases = 4 * width + 5 * width + 4 * width  # attention, perceptron, two normalisations
     embedding, norm, head = 17 * width + tokens * width, 2 * width, 10 * width + 10
     weights = embedding + 6 * (block + biases) + norm + head
-    found = describe(ViT(1, 28, 10), (1, 28, 28))
-    assert found == {"parameters": weights, "multiply_adds": products}
+    assert sum(each.numel() for each in ViT(1, 28, 10).parameters()) == weights
 
 
 def test_every_matrix_is_a_layer_that_pruners_know() -> None:

@@ -111,9 +111,9 @@ def test_strips_hold_the_ends_of_each_class(page: Page, table: pd.DataFrame) -> 
         strips = re.findall(r'data-kind="(\w+)" data-measure="influence">(.*?)</ul>', card, re.S)
         assert [kind for kind, _ in strips] == ["highest", "lowest", "random"]
         shown = {kind: re.findall(r'class="value">(.*?)<', cells) for kind, cells in strips}
-        assert shown["highest"] == [f"{value:.4g}" for value in mine[:24]]
-        assert shown["lowest"] == [f"{value:.4g}" for value in mine[::-1][:24]]
-        assert len(shown["random"]) == min(24, len(mine))
+        assert shown["highest"] == [f"{value:.4g}" for value in mine[:12]]
+        assert shown["lowest"] == [f"{value:.4g}" for value in mine[::-1][:12]]
+        assert len(shown["random"]) == min(12, len(mine))
 
 
 def test_samples_without_a_score_have_a_list_of_their_own(page: Page) -> None:
@@ -126,7 +126,7 @@ def test_samples_without_a_score_have_a_list_of_their_own(page: Page) -> None:
 
 def test_the_page_says_what_it_shows_and_what_the_score_is_not(page: Page) -> None:
     shown = len(page.numbers["id"])
-    assert f"{shown} of 399 samples, 24 in a strip" in page.text
+    assert f"{shown} of 399 samples, 12 in a strip" in page.text
     assert "It is not a detector of label errors" in page.text
     assert "docs/scoreboard.md" in page.text
     assert "made up" in page.text
@@ -286,7 +286,6 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Monke
         ({"classes": ("b",)}, r"classes=\('b',\): must hold every label; 'a' is missing"),
         ({"classes": ("a", "b", "a")}, "classes='a': must not name a class twice"),
         ({"neighbours": lambda rows: {rows[0]: [99]}}, "neighbours='99 for row 0'"),
-        ({"limit": 1000}, "limit=1000: must be at least"),
         ({"path": "."}, "is a folder"),
         (
             {"thumbnail": lambda row: np.zeros((4, 4, 2), dtype=np.uint8)},

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from toy_scores import digit, scores
+from toy_scores import scores
 
-from rarefy.core.errors import UsageError
-from rarefy.report.gallery import columns, gallery_figure
-from rarefy.report.gallery.choice import MISLABELLED, MOST, Room, choose
+from rarefy.report.gallery import choice, columns
+from rarefy.report.gallery.choice import MISLABELLED, STRIP, choose
 from rarefy.report.gallery.numbers import histogram
 from rarefy.report.gallery.table import read_table
 from rarefy.tools.influence import triage
@@ -22,19 +19,26 @@ from rarefy.tools.influence import triage
 
 @settings(max_examples=25, deadline=None)
 @given(
-    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5).filter(any),
-    seed=st.integers(0, 99),
+    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=30).filter(any),
+    most=st.integers(60, 2000),
+    flagged=st.integers(0, 40),
 )
-def test_a_smaller_page_shows_part_of_a_larger_one(sizes: list[int], seed: int) -> None:
-    table = scores({f"c{number}": size for number, size in enumerate(sizes) if size}, seed)
-    choice = choose(read_table(table))
-    larger: set[int] = set(range(len(table)))
-    for strip in range(MOST, 0, -1):
-        rows = set(choice.rows(Room(strip)).tolist())
-        assert rows <= larger
-        larger = rows
+def test_a_page_has_room_for_what_is_chosen(sizes: list[int], most: int, flagged: int) -> None:
+    table = scores({f"c{number}": size for number, size in enumerate(sizes) if size})
+    table["triage"] = np.where(table["index"] < flagged, MISLABELLED, "")
+    samples = read_table(table)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(choice, "MOST_SAMPLES", most)
+        chosen = choose(samples)
+    shown = set(chosen.rows.tolist())
+    assert len(shown) <= most
+    assert set(range(min(flagged, len(table)))) <= shown, "the doubtful labels come first"
     highest = table.dropna(subset="influence").groupby("label")["influence"].idxmax()
-    assert set(highest) <= larger, "every class's highest, to the last"
+    names = [samples.classes[number] for number in chosen.classes]
+    assert set(highest.reindex(names).dropna()) <= shown, "the highest of every class on the page"
+    assert sorted(map(len, samples.members()))[-len(names) :] == sorted(
+        len(samples.members()[number]) for number in chosen.classes
+    )
 
 
 def test_samples_at_random_do_not_depend_on_the_order_of_rows() -> None:
@@ -42,14 +46,14 @@ def test_samples_at_random_do_not_depend_on_the_order_of_rows() -> None:
     turned = table.sample(frac=1, random_state=1).reset_index(drop=True)
     first, second = (set(t["id"].iloc[choose(read_table(t)).random[0]]) for t in (table, turned))
     assert first == second
-    assert len(first) == MOST
+    assert len(first) == STRIP
 
 
 def test_equal_scores_and_categories_are_fine() -> None:
     table = scores({"a": 40, "b": 3}).assign(influence=1.0, percentile=50.0)
     table["label"] = table["label"].astype("category")
     rows = choose(read_table(table, ("a", "b"))).highest["influence"][0]
-    assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:MOST].tolist()
+    assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:STRIP].tolist()
 
 
 def test_wrong_labels_come_by_disagreement_and_others_by_influence() -> None:
@@ -88,30 +92,6 @@ def test_a_histogram_counts_every_score() -> None:
     assert tail.path.endswith("V35h4V40z"), "log 2 / log 1000 of 40, rounded up to be seen"
     assert histogram(np.array([])) is None
     assert histogram(np.array([3.0])) is not None
-
-
-def test_the_sheet_has_the_ends_of_each_class(tmp_path: Path) -> None:
-    table = scores({"a": 12, "b": 3, "single": 1, "c$": 30})
-    asked: list[int] = []
-
-    def seen(row: int) -> np.ndarray:
-        asked.append(row)
-        return digit(row)
-
-    path = gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "new" / "g.png", 4)
-    scored = table[table["influence"].notna()].sort_values("influence")
-    expected = [
-        *scored.groupby("label").tail(4).index,
-        *scored.groupby("label").head(4).index,
-    ]
-    assert sorted(asked) == sorted(expected)
-    with Image.open(path) as image:
-        assert image.width > 500
-        assert len(image.convert("RGB").getcolors(1 << 24) or []) > 50
-    with pytest.raises(UsageError, match="must have a sample with a score"):
-        gallery_figure(scores({"a": 1}), ("a",), seen, tmp_path / "g.png")
-    with pytest.raises(UsageError, match="per_class=0"):
-        gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "g.png", 0)
 
 
 @given(st.lists(st.lists(st.floats(width=32), min_size=3, max_size=3), max_size=9))

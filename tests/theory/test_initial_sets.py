@@ -123,7 +123,7 @@ def test_coverage_is_that_of_a_markov_chain(p: float, d: int) -> None:
     width = theory.minimum_width(p, d)
     for m in (1, d, int(width / 2), int(width) - 1, int(width), 2 * int(width)):
         exact = by_markov_chain(p, d, m)
-        assert theory.coverage_probability(p, d, m) == pytest.approx(exact, abs=2e-7)
+        assert 1 - theory._missed(p, d, m) == pytest.approx(exact, abs=2e-7)
     assert by_markov_chain(p, d, int(width)) >= 0.95 > by_markov_chain(p, d, int(width) - 1)
 
 
@@ -137,8 +137,8 @@ def test_width_of_two_features_that_share_all_neurons() -> None:
 def test_the_width_is_the_smallest_that_will_do(d: int, share: float, chance: float) -> None:
     p = share / d
     m = int(theory.minimum_width(p, d, chance))
-    assert theory.coverage_probability(p, d, m) >= chance - 1e-12
-    assert m == d or theory.coverage_probability(p, d, m - 1) < chance
+    assert theory._missed(p, d, m) <= 1 - chance + 1e-12
+    assert m == d or theory._missed(p, d, m - 1) > 1 - chance
     assert theory.minimum_width(p / 2, d, chance) > m or share * m < 2
 
 
@@ -153,7 +153,7 @@ def test_widths_of_very_rare_neurons() -> None:
 def test_the_published_network_is_too_narrow() -> None:
     """24 neurons for 9 features: even balanced, a lucky neuron for each is a rare event."""
     p = theory.lucky_probability(9, 1.0)
-    assert theory.coverage_probability(p, 9, 24) < 0.001
+    assert theory._missed(p, 9, 24) > 0.999
     assert theory.minimum_width(p, 9) == 209
 
 
@@ -206,8 +206,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: theory.lucky_probability(9, 0.5, 1.0), "gamma=1.0: must be at least 0 and below 1"),
     (lambda: theory.smallest_ratio(0), "d=0: must be a whole number"),
     (lambda: theory.expected_largest_set(9, 0.5, 0), "m=0: must be at least 1"),
-    (lambda: theory.coverage_probability(0.2, 9, 10), r"p_lucky=0.2: must be in \[0, 1/d\]"),
-    (lambda: theory.coverage_probability(0.1, 9, 0), "m=0: must be at least 1"),
+    (lambda: theory._missed(0.2, 9, 10), r"p_lucky=0.2: must be in \[0, 1/d\]"),
+    (lambda: theory._missed(0.1, 9, 0), "m=0: must be at least 1"),
     (lambda: theory.minimum_width(-0.1, 9), "p_lucky=-0.1: must be in"),
     (lambda: theory.minimum_width(0.1, 9, 0.0), "chance=0.0: must lie between 0 and 1"),
     (lambda: theory.minimum_width(0.1, 9, 1e-9), "chance=1e-09: must be at least 1e-6"),

@@ -59,17 +59,6 @@ def test_the_coefficients_ratio_and_its_inverse(ratio: float, classes: int, samp
     assert at_low == pytest.approx(1 / (classes * samples))
 
 
-def test_regimes_have_their_edges() -> None:
-    n, classes = 16, 2
-    values = [0.0, 1 / 16, 0.07, 0.99, 1.0, 5.0]
-    found = theory.regime(values, classes, n).tolist()
-    assert found == ["noise", "noise", "between", "between", "signal", "signal"]
-    assert theory.regime(0.5, classes, n, signal_constant=0.5) == "signal"
-    assert theory.regime(0.5, classes, n, noise_constant=8.0) == "noise"
-    with pytest.raises(UsageError, match="noise_constant=16.0: puts 1/n above"):
-        theory.regime(0.5, classes, n, noise_constant=16.0)
-
-
 # ---------------------------------------------------------------------------------- length of stage
 
 

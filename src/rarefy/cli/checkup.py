@@ -31,7 +31,7 @@ def checkup(
     only: Annotated[str | None, typer.Option(help=f"Parts to run: {PARTS}.")] = None,
     skip: Annotated[str | None, typer.Option(help="Parts to leave out.")] = None,
     hierarchy: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Parents of the classes: CSV, JSON, is-a.")
+        Path | None, typer.Option(metavar="FILE", help="Parents of the classes: CSV or JSON.")
     ] = None,
     label: Annotated[
         str | None,

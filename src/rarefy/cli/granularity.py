@@ -54,10 +54,7 @@ def granularity(
     ] = None,
     hierarchy: Annotated[
         Path | None,
-        typer.Option(
-            help="Parents of the classes: CSV, JSON, an is-a list, iNaturalist's annotations; what "
-            "the set has if not given."
-        ),
+        typer.Option(help="Parents of the classes: CSV or JSON; what the set has if not given."),
     ] = None,
     levels: Annotated[
         str | None,

@@ -113,7 +113,7 @@ def check(
     ] = None,
     hierarchy: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Labels above or below the classes: CSV, JSON, is-a."),
+        typer.Option(metavar="FILE", help="Labels above or below the classes: CSV or JSON."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -136,7 +136,7 @@ def influence(
         str,
         typer.Option(
             "--map",
-            help="The page's map: pca, umap (where installed) or none.",
+            help="The page's map: pca or none.",
             rich_help_panel=FILES,
         ),
     ] = "pca",
@@ -185,8 +185,8 @@ def influence(
         return
     if open_ and not gallery:
         raise bad_value("open", True, "there is no page to open with --no-gallery")
-    if map_ not in ("pca", "umap", "none"):
-        raise bad_value("map", map_, "must be pca, umap or none")
+    if map_ not in ("pca", "none"):
+        raise bad_value("map", map_, "must be pca or none")
     from rarefy.tools.influence.scoring import ScoreSettings
     from rarefy.tools.samples.opening import open_samples
 

@@ -95,7 +95,7 @@ def write(
             title=f"Atypical samples of {samples.name}",
             classes=scored.table.attrs["classes"],
             thumbnail=samples.images,
-            positions=None if map_ == "none" else SampleMap(samples, map_, scored.device),
+            positions=None if map_ == "none" else SampleMap(samples, scored.device),
             neighbours=scored.typical_neighbours,
             facts=scored.facts(),
             columns=scored.columns,

@@ -7,8 +7,6 @@ directions, one per class. A table of eigenvalues is (group, classes, d).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -22,28 +20,7 @@ def gram(eigenvalues: Tensor) -> Tensor:
     return variance @ variance.transpose(1, 2)
 
 
-def noise_correlation_ratio(gram: Tensor, sizes: Tensor) -> Tensor:
-    """Gamma_kj = |S_k| |A_k^T A_k|_F^2 / (|S_j| |A_k^T A_j|_F^2) (003 Theorem 1): (group, classes,
-    classes), 1 on the diagonal, infinite where two classes have no direction in common.
-
-    sizes: |S_k|, (group or 1, classes).
-    """
-    check_sizes(sizes, gram.shape[-1])
-    weighted = gram * sizes[:, None, :]
-    own = torch.diagonal(weighted, dim1=1, dim2=2)
-    return own[:, :, None] / weighted
-
-
 # ----------------------------------------------------------------------------- tables to start from
-
-
-def homogeneous(d: int, classes: int, scale: float = 1.0) -> Tensor:
-    """Every A_k A_k^T the projection off the features (003 Remark 5): (1, classes, d)."""
-    _check_room(d, classes)
-    table = torch.full((1, classes, d), scale, dtype=torch.float64)
-    table[:, :, :classes] = 0
-    check_eigenvalues(table)
-    return table
 
 
 def special_axes(classes: int) -> Tensor:
@@ -80,15 +57,6 @@ def check_eigenvalues(eigenvalues: Tensor) -> None:
         raise bad_value(
             "eigenvalues", along, f"must be 0 on the first {classes} axes: those are the features"
         )
-
-
-def check_sizes(sizes: Tensor | Sequence[Sequence[int]], classes: int) -> None:
-    """Refuse class sizes that are not one number of samples, 1 or more, for each class."""
-    sizes = torch.as_tensor(sizes)
-    if sizes.dim() != 2 or sizes.shape[1] != classes:
-        raise bad_value("class_sizes", tuple(sizes.shape), f"must be (group, {classes})")
-    if bool((sizes < 1).any()):
-        raise bad_value("class_sizes", sizes.min().item(), "every class needs at least 1 sample")
 
 
 def _check_room(d: int, classes: int) -> None:

@@ -69,44 +69,11 @@ def response(weights: Tensor, bias: Tensor, features: int, strength: float = 1.0
     return responses(weights, bias, features, strength).sum(dim=2)
 
 
-def share(weights: Tensor, bias: Tensor, members: Tensor, strength: float = 1.0) -> Tensor:
-    """The part of the response that a set carries, right over left side of (7): (run, output,
-    feature), NaN where there is no response."""
-    seen = responses(weights, bias, members.shape[3], strength)
-    return (seen * members).sum(dim=2) / seen.sum(dim=2)
-
-
 def growth(weights: Tensor, initial: Tensor, members: Tensor) -> Tensor:
     """Mean of <w - w_0, v> over a set: (run, output, feature), NaN where it is empty."""
     features = members.shape[3]
     moved = weights[..., :features] - initial[..., :features]
     return (moved * members).sum(dim=2) / members.sum(dim=2)
-
-
-def woken(weights: Tensor, bias: Tensor, able: Tensor, strength: float = 1.0) -> Tensor:
-    """Share of the neurons outside S(v) that are open on v nevertheless (Theorem F.1 and G.1, 1:
-    none): (run, output, feature)."""
-    is_open = strength * weights[..., : able.shape[3]] + bias[..., None] > 0
-    return (is_open & ~able).sum(dim=2) / (~able).sum(dim=2)
-
-
-@dataclass(frozen=True)
-class NoiseResponse:
-    """To one patch of noise: chance of a neuron to be open, mean over neurons; expected answer of
-    the output. Both (run, output)."""
-
-    chance: Tensor
-    answer: Tensor
-
-
-def noise_response(weights: Tensor, bias: Tensor, sigma: float) -> NoiseResponse:
-    """Exact: a patch of noise is normal with std sigma |w| to a neuron (Theorem F.1 and G.1, 2:
-    nobody is ever open on one)."""
-    std = sigma * torch.linalg.vector_norm(weights, dim=3)
-    away = -bias / std
-    tail = torch.special.ndtr(-away)
-    density = torch.exp(-away.square() / 2) / math.sqrt(2 * math.pi)
-    return NoiseResponse(tail.mean(dim=2), (std * density + bias * tail).sum(dim=2))
 
 
 @dataclass(frozen=True)

@@ -70,11 +70,6 @@ def crossing(strength: Array, error: Array, level: float, classes: int) -> Array
     return np.where(crosses, np.sqrt(low + share * (high - low)), np.nan)
 
 
-def least_error(tested: int) -> float:
-    """The smallest error that ``tested`` samples can measure."""
-    return COUNTED / tested
-
-
 def mean_error(error: Array, test_samples: int, axis: int = 0) -> Array:
     """Mean over seeds (an axis), of which no error at all counts as half of one: the resample of a
     bootstrap may have none where all seeds together have some."""

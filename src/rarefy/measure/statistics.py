@@ -24,10 +24,8 @@ from rarefy.measure.estimates import (
     wilson_interval,
 )
 from rarefy.measure.trends import (
-    LinearFit,
     Slope,
     Trend,
-    linear_slope,
     loglog_slope,
     spearman_trend,
 )
@@ -36,7 +34,6 @@ __all__ = [
     "Band",
     "Identity",
     "Interval",
-    "LinearFit",
     "Slope",
     "Trend",
     "bootstrap_interval",
@@ -47,7 +44,6 @@ __all__ = [
     "judge_slope",
     "judge_trend",
     "judge_upper_exponent",
-    "linear_slope",
     "loglog_slope",
     "mean_band",
     "mean_interval",

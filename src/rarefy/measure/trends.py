@@ -1,4 +1,4 @@
-"""How something changes along an axis: slopes, straight lines and ranks, with intervals.
+"""How something changes along an axis: slopes and ranks, with intervals.
 
 Laid out as in ``rarefy.measure.estimates``: x (points,), y (samples, points).
 """
@@ -31,19 +31,6 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class LinearFit:
-    """mean_y = intercept + slope x. ``r_squared`` is that of the means, not of single samples."""
-
-    slope: float
-    intercept: float
-    r_squared: float
-    slope_interval: tuple[float, float]
-    intercept_interval: tuple[float, float]
-    n_samples: int
-    n_points: int
-
-
-@dataclass(frozen=True)
 class Trend:
     """Spearman's rho over all values, two-sided permutation p-value, rho of the means, n and an
     interval of rho. Where every value is drawn afresh, n counts values and the interval is that of
@@ -68,28 +55,10 @@ def loglog_slope(
     x, y = _laid_out(x, y)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_x = np.log(x)
-    fits, n_samples, n_points = _bootstrap_fits(log_x, y, resamples, seed, logarithm=True)
-    value = float(fits[0, 0])
-    ends = bootstrap_ends(value, fits[1:, 0], level, n_samples)
+    slopes, n_samples, n_points = _bootstrap_slopes(log_x, y, resamples, seed)
+    value = float(slopes[0])
+    ends = bootstrap_ends(value, slopes[1:], level, n_samples)
     return Slope(value, *ends, n_samples, n_points)
-
-
-def linear_slope(
-    x: ArrayLike, y: ArrayLike, level: float = 0.95, resamples: int = 2000, seed: int = SEED
-) -> LinearFit:
-    """Least squares of mean_y on x with intercept; x (points,), y (samples, points)."""
-    x, y = _laid_out(x, y)
-    fits, n_samples, n_points = _bootstrap_fits(x, y, resamples, seed, logarithm=False)
-    slope, intercept, r_squared = (float(value) for value in fits[0])
-    return LinearFit(
-        slope,
-        intercept,
-        r_squared,
-        bootstrap_ends(slope, fits[1:, 0], level, n_samples),
-        bootstrap_ends(intercept, fits[1:, 1], level, n_samples),
-        n_samples,
-        n_points,
-    )
 
 
 def spearman_rho(x: ArrayLike, y: ArrayLike) -> float:
@@ -203,15 +172,15 @@ def _laid_out(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[
     return points, values
 
 
-def _bootstrap_fits(
-    x: NDArray[np.float64], y: NDArray[np.float64], resamples: int, seed: int, logarithm: bool
+def _bootstrap_slopes(
+    log_x: NDArray[np.float64], y: NDArray[np.float64], resamples: int, seed: int
 ) -> tuple[NDArray[np.float64], int, int]:
-    """Rows (slope, intercept, r squared): the samples' own fit, then one per resample.
+    """The slope of log mean_y of the samples themselves, then of each resample.
 
     A resample is a vector of how often each sample was drawn, so that all its point means are
     one matrix product.
     """
-    there = np.isfinite(y) & np.isfinite(x)
+    there = np.isfinite(y) & np.isfinite(log_x)
     rows = there.any(axis=1)
     y, there = y[rows], there[rows]
     n = len(y)
@@ -221,30 +190,27 @@ def _bootstrap_fits(
     def means(counts: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = (counts @ filled) / (counts @ weight)
-            return np.log(np.where(mean > 0, mean, np.nan)) if logarithm else mean
+            return np.log(np.where(mean > 0, mean, np.nan))
 
     own = means(np.ones((1, n)))
     used = np.isfinite(own[0])
-    fits = [_fit(x, own)]
+    slopes = [row_slopes(log_x, own)]
     for size in _chunks(resamples if n > 1 else 0, n):
         drawn = means(generator.multinomial(n, np.full(n, 1 / n), size).astype(np.float64))
-        fits.append(_fit(x, np.where(used, drawn, np.nan)))
-    return np.concatenate(fits), n, int(used.sum())
+        slopes.append(row_slopes(log_x, np.where(used, drawn, np.nan)))
+    return np.concatenate(slopes), n, int(used.sum())
 
 
-def _fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Least squares of every row of y (rows, points) on x over its finite points."""
+def row_slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Least squares of every row of y (rows, points) on x over its finite points; NaN where there
+    is no slope, of one point or of all at one x."""
     there = np.isfinite(y) & np.isfinite(x)
     n = np.maximum(there.sum(axis=1, keepdims=True), 1)
     x, y = np.where(there, x, 0.0), np.where(there, y, 0.0)
     x_mean, y_mean = x.sum(axis=1, keepdims=True) / n, y.sum(axis=1, keepdims=True) / n
     dx, dy = np.where(there, x - x_mean, 0.0), np.where(there, y - y_mean, 0.0)
-    xx, xy, yy = (dx * dx).sum(axis=1), (dx * dy).sum(axis=1), (dy * dy).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # one point, or all at one x: 0/0, no slope
-        slope = np.where(xx > 0, xy / xx, np.nan)
-        r_squared = np.where(yy > 0, xy**2 / (xx * yy), np.nan)
-    return np.stack([slope, y_mean[:, 0] - slope * x_mean[:, 0], r_squared], axis=1)
+    xx, xy = (dx * dx).sum(axis=1), (dx * dy).sum(axis=1)
+    return np.divide(xy, xx, out=np.full(len(xx), np.nan), where=xx > 0)
 
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

@@ -193,28 +193,6 @@ def preserve_state(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(before)
 
 
-def describe(model: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
-    """How many numbers are trained ("parameters", a tied one once), and "multiply_adds" of the
-    forward pass of one image of this shape (channels, height, width).
-
-    Counted are matrix products, convolutions and attention, wherever they are called; not what is
-    done number by number, nor recurrent layers.
-    """
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    # attention as plain products: the counter does not know the CPU's own version of it
-    with preserve_state(model), sdpa_kernel(SDPBackend.MATH):
-        images = _images(model, 1, shape)
-        with counter:
-            model(images)
-    return {
-        "parameters": sum(each.numel() for each in model.parameters() if each.requires_grad),
-        "multiply_adds": counter.get_total_flops() // 2,
-    }
-
-
 def identity(name: str) -> str:
     """A text that changes when the code of a ``module:callable`` does; empty for our own networks,
     whose code belongs to a version."""

@@ -19,12 +19,10 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from rarefy.core.errors import bad_value
 
 Array = NDArray[np.float64]
-REGIMES = ("features", "tail", "open", "harmful")
 STAGE_1_CONSTANT = 2 / 5
 """What (66)-(69) spell out of the Theta in Lemma 1: at least 0.4 m filters are active."""
 
@@ -56,22 +54,6 @@ def binding(ratio: Array) -> Array:
     return np.where(_diagonal(ratio), np.inf, ratio).min(axis=-1)
 
 
-def exponent(ratio: Array, constant: float = 1.0) -> Array:
-    """-log of sum over j != k of exp(-constant ratio_kj): the bounds of Theorem 1, in logarithm.
-
-    2(a) with ``signal_ratio`` and c_1; negative where the bound says nothing.
-    """
-    terms = np.where(_diagonal(ratio), -np.inf, -constant * ratio)
-    with np.errstate(divide="ignore"):  # all classes orthogonal: no error at all
-        return -special.logsumexp(terms, axis=-1)
-
-
-def tail_exponent(correlation: Array, length: ArrayLike, constant: float = 1.0) -> Array:
-    """The same for 2(b): -log of sum over j != k of exp(-c_2 L^2 Gamma_kj), L = ``length``."""
-    square = np.asarray(length, dtype=np.float64)[..., None, None] ** 2
-    return exponent(square * correlation, constant)
-
-
 def regime(
     gram: ArrayLike,
     sizes: ArrayLike,
@@ -91,20 +73,6 @@ def regime(
     noise = binding(noise_correlation_ratio(gram, sizes))
     found = np.where((signal <= harmful) & (noise <= harmful), "harmful", "open")
     return np.where(signal >= features, "features", np.where(noise >= tail, "tail", found))
-
-
-def harmful_in_proof(
-    gram: ArrayLike, norms: ArrayLike, samples: int, constant: float = 1.0
-) -> NDArray[np.bool_]:
-    """The condition that the proof of statement 3 uses instead (after (133)): for some j != k both
-    n |u_k|^2 and |A_k^T A_k|_F are at most C_3 |A_k^T A_j|_F. No class sizes in it, and n where the
-    theorem has |S_k|/sqrt(|S_j|): for equal classes |u_k|^2 must be smaller by sqrt(n K)."""
-    noise, _ = _checked(gram, np.ones(np.shape(gram)[-1]))
-    root = np.sqrt(noise)
-    limit = constant * np.where(_diagonal(root), -np.inf, root)
-    weak = samples * np.asarray(norms, dtype=np.float64)[..., None] ** 2 <= limit
-    own = np.diagonal(root, axis1=-2, axis2=-1)[..., None] <= limit
-    return np.asarray((weak & own).any(axis=-1))
 
 
 # ------------------------------------------------------------------------------------ training loss
@@ -181,12 +149,6 @@ def active_floor(filters: int) -> float:
     return 0.1 * filters
 
 
-def memory(residuals: ArrayLike) -> Array:
-    """b(S) of (8): root of the sum over the samples (last axis) of the squared residuals
-    1 - logit_y, each summed over training beforehand."""
-    return np.sqrt(np.square(np.asarray(residuals, dtype=np.float64)).sum(axis=-1))
-
-
 def tail_response_order(
     gram: ArrayLike,
     stored: ArrayLike,
@@ -200,7 +162,8 @@ def tail_response_order(
     (eta m output_scale/n) |A_k^T A_j|_F b(S_j) times ``length``.
 
     Theta with length L on the diagonal (long-tailed data), O with length |zeta_1| off it. stored:
-    b(S_j) of ``memory``. The paper prints eta m/n, without the output scale.
+    b(S_j) of (8), the root of the sum over samples of squared residuals 1 - logit_y. The paper
+    prints eta m/n, without the output scale.
     """
     root = np.sqrt(np.asarray(gram, dtype=np.float64))
     scale = lr * filters * output_scale / samples
@@ -208,13 +171,6 @@ def tail_response_order(
 
 
 # -------------------------------------------------------------------------------- homogeneous noise
-
-
-def homogeneous_gram(classes: int, d: int, sigma: float = 1.0) -> Array:
-    """Remark 5, footnote 2: A A^T = sigma^2 (projection off the features), sigma^4 (d - K)."""
-    if not classes < d:
-        raise bad_value("d", d, f"must be more than classes={classes}")
-    return np.full((classes, classes), sigma**4 * (d - classes))
 
 
 def classical_ratio(

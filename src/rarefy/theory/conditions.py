@@ -69,10 +69,6 @@ def worst(conditions: Iterable[Condition]) -> Condition:
     return max(listed, key=lambda condition: condition.ratio)
 
 
-def all_hold(conditions: Iterable[Condition]) -> bool:
-    return all(condition.holds for condition in conditions)
-
-
 def table_rows(conditions: Sequence[Condition]) -> list[tuple[str, str, str, str, str, str]]:
     """One row of text per condition, under ``COLUMNS``."""
     return [

@@ -1,4 +1,4 @@
-"""Who survives TopK after one gradient step: the law of 002 App. I without free constants.
+"""What one gradient step adds to a filter: the law of 002 App. I without free constants.
 
 Filter (j, r) starts as w0 ~ N(0, sigma_0^2 I). While all logits are 1/T, sample i pulls it with
 g_i = 1[y_i = j] - 1/T, through the patches it is active on (ReLU' = 1[<w0, x> >= 0]). With
@@ -19,42 +19,16 @@ Activity does correlate with the coordinate: E[1[active] xi_il] = sigma w0_l/(|w
 enters times sum g_i = n_j - n/T, so its mean is 0; with drawn labels its square makes up exactly
 for the variance 1/2 - 1/(2 pi) that activity leaves along w0, and sigma_0^2 + v^2 is the exact
 variance of a noise coordinate, whatever d. With balanced labels one direction of d - T has less.
-
-Not neglected: A, n_j and n_tau differ from filter to filter (A by 28 % of v^2 at n = 200, T = 10);
-the law is averaged over them by Gauss quadrature of the binomials. Neglected: B is put at its mean
-and the logits are not quite equal; ``neglected`` gives the sizes.
-
-*The window.* Under a fixed support a filter can only learn its signal if coordinate j was kept and
-is active. The logit F_y(x_i) then gains, per step and in units of s output_scale (1 - logit)/n,
-
-    from the signal   n_y mu^2           for each filter that kept j and is active on mu_y,
-    from the noise    |xi_i kept|^2      for each filter that is active on xi_i (half of them),
-
-so the two are equal where (n/T) mu^2 P(kept | active) = sigma^2 E[kept noise coordinates]; at K = d
-the ratio is the n SNR^2/T of Prop. 5.2 (with d - T for d).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy import special
 
 from rarefy.core.errors import bad_value
-from rarefy.theory.ranks import Array, RankTally, binomial_law, binomial_nodes
 
-Pairs = tuple[tuple[float, float], ...]
-"""Values with their probabilities."""
 LABELS = ("drawn", "balanced")
-GROUPS = ("active", "inactive", "all")
-_FAR = 9.0
-"""Standard deviations beyond which an initial weight is not looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,172 +73,9 @@ class FirstStep:
         return self.lr * self.output_scale * self.spread * self.mu
 
     @property
-    def other_loss(self) -> float:
-        """What an active signal coordinate of another class loses, on average over n_tau."""
-        return self.lr * self.output_scale * self.mu / self.classes**2
-
-    @property
     def noise_gain(self) -> float:
         """v: standard deviation of what the step adds to a noise coordinate."""
         return self.lr * self.output_scale * self.sigma * math.sqrt(self.spread / 2 / self.samples)
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of a noise coordinate after the step."""
-        return math.hypot(self.sigma_0, self.noise_gain)
-
-
-# ---------------------------------------------------------------------------- what TopK then keeps
-
-
-def retained_share(keep: ArrayLike, step: FirstStep, group: str = "active") -> Array:
-    """P(own signal coordinate among the ``keep`` largest of its filter), for the filters of a
-    ``group``: "active" on their signal, "inactive" (these never learn it), or "all"."""
-    if group not in GROUPS:
-        raise bad_value("group", group, f"must be one of {', '.join(GROUPS)}")
-    laws = rank_laws(step)
-    law = (laws.active + laws.inactive) / 2 if group == "all" else getattr(laws, group)
-    return _below(law, keep, step)
-
-
-def kept_noise(keep: ArrayLike, step: FirstStep) -> Array:
-    """Expected number of noise coordinates among the ``keep`` largest: the kept noise energy of a
-    fresh sample, in units of sigma^2."""
-    own = retained_share(keep, step, "all")
-    others = _below(rank_laws(step).other, keep, step)
-    signals = own + (step.classes - 1) * others
-    return np.maximum(np.asarray(keep, dtype=np.float64) - signals, 0.0)
-
-
-def growth_ratio(keep: ArrayLike, step: FirstStep) -> Array:
-    """Growth of the signal's part of a training logit over that of the noise's, support fixed."""
-    with np.errstate(divide="ignore"):
-        signal = step.samples / step.classes * step.mu**2 * retained_share(keep, step)
-        return signal / (step.sigma**2 * kept_noise(keep, step))
-
-
-def lower_keep(step: FirstStep, share: float = 0.5, group: str = "active") -> int:
-    """Smallest K at which ``share`` of the filters of a group keep their signal coordinate."""
-    if not 0 < share < 1:
-        raise bad_value("share", share, "must lie between 0 and 1")
-    every = retained_share(np.arange(1, step.d + 1), step, group)
-    return int(np.argmax(every >= share)) + 1
-
-
-def upper_keep(step: FirstStep) -> int:
-    """Largest K at which the signal's part still grows as fast as the noise's; 0 if none."""
-    good = growth_ratio(np.arange(1, step.d + 1), step) >= 1
-    return int(np.flatnonzero(good)[-1]) + 1 if good.any() else 0
-
-
-def window(step: FirstStep, share: float = 0.5) -> tuple[int, int]:
-    """(lower, upper) K; empty where lower is above upper."""
-    return lower_keep(step, share), upper_keep(step)
-
-
-# ------------------------------------------------------------------------------------ law of ranks
-
-
-class RankLaws(NamedTuple):
-    """P(exactly k of the other d - 1 coordinates are larger in magnitude), k = 0 .. d - 1."""
-
-    active: Array
-    """for the own signal coordinate where w0_j >= 0"""
-    inactive: Array
-    """for the own signal coordinate where w0_j < 0"""
-    other: Array
-    """for a signal coordinate of another class, any sign"""
-
-
-@lru_cache(maxsize=512)
-def rank_laws(step: FirstStep) -> RankLaws:
-    """By quadrature over the initial weight and the counts of samples, binomial in the rest; good
-    to about 1e-4 (``other``: 1e-3)."""
-    active, inactive, other = (RankTally(step.d - step.classes, step.classes - 1) for _ in "aio")
-    nodes, weight = np.polynomial.legendre.leggauss(math.ceil(20 * math.sqrt(step.d)))
-    start = step.sigma_0 * _FAR / 2 * (nodes + 1)  # |w0|
-    half = weight * np.exp(-((start / step.sigma_0) ** 2) / 2)
-    half /= half.sum()
-    falls = _falls(step)
-    moved = [(start, 0.5), *((np.abs(start - fall), p / 2) for fall, p in falls)]
-    for noise_std, chance, gains in _mixture(step):
-        unit = noise_std * math.sqrt(2)
-        inactive.add(chance * half, special.erfc(start / unit), _signals_above(step, start))
-        for gain, p in gains:
-            size = start + gain
-            above = _signals_above(step, size)
-            active.add(chance * p * half, special.erfc(size / unit), above)
-        for size, p in moved:
-            above = _signals_above(step, size, gains)
-            other.add(chance * p * half, special.erfc(size / unit), above)
-    return RankLaws(active.law(), inactive.law(), other.law())
-
-
-def _mixture(step: FirstStep) -> Iterator[tuple[float, float, Pairs]]:
-    """Over A: (standard deviation of a noise coordinate, probability, the gains of the signal with
-    their probabilities over n_j)."""
-    n, pull = step.samples, 1 / step.classes
-    move = step.lr * step.output_scale / n
-    drawn = step.labels == "drawn"
-    for a, chance in binomial_nodes(n, pull / 2) if drawn else binomial_nodes(n * pull, 0.5):
-        # the inactive samples of the class, given the active ones
-        rest = binomial_nodes(n - a, pull / (2 - pull)) if drawn else ((n * pull - a, 1.0),)
-        energy = a * (1 - pull) ** 2 + n * (1 - pull) / 2 * pull**2
-        noise = move * step.sigma * math.sqrt(energy)
-        unit = move * (1 - pull) * step.mu
-        yield math.hypot(step.sigma_0, noise), chance, tuple((unit * (a + c), p) for c, p in rest)
-
-
-def _falls(step: FirstStep) -> Pairs:
-    """(what an active signal coordinate of another class loses, probability) over n_tau."""
-    if step.labels == "balanced":
-        return ((step.other_loss, 1.0),)
-    unit = step.other_loss * step.classes / step.samples
-    return tuple((unit * c, p) for c, p in binomial_nodes(step.samples, 1 / step.classes))
-
-
-def _signals_above(step: FirstStep, size: Array, gains: Pairs = ()) -> Array:
-    """P(k signal coordinates exceed ``size``), (node, classes): those of the T - 1 other classes,
-    or, with the ``gains`` of the own one, of T - 2 others and the own one."""
-    unit = step.sigma_0
-    inactive = special.ndtr(-size / unit)  # unmoved
-    above = inactive.copy()
-    for fall, chance in _falls(step):
-        through = np.maximum(special.ndtr((fall - size) / unit) - 0.5, 0.0)  # zero, below -size
-        above += chance * (special.ndtr(-(size + fall) / unit) + through)
-    law = binomial_law(step.classes - (2 if gains else 1), above.clip(max=1.0))
-    if not gains:
-        return law
-    own = inactive + sum(p * special.ndtr(-np.maximum(size - g, 0) / unit) for g, p in gains)
-    wide = np.pad(law, ((0, 0), (1, 1)))
-    return wide[:, 1:] * (1 - own)[:, None] + wide[:, :-1] * own[:, None]
-
-
-def _below(law: Array, keep: ArrayLike, step: FirstStep) -> Array:
-    """P(rank < keep)."""
-    k = np.asarray(keep)
-    if k.dtype.kind not in "iu" or (k < 1).any() or (k > step.d).any():
-        raise bad_value("keep", keep, f"must be whole numbers between 1 and d={step.d}")
-    return np.cumsum(law).clip(max=1.0)[k - 1]
-
-
-def neglected(step: FirstStep, filters: int) -> dict[str, float]:
-    """Relative sizes of what the law leaves out.
-
-    "unequal logits": what their variance adds to v^2; "own response": by how much w0 shrinks along
-    itself because a filter's own activity raises its class's logit; "class count": standard
-    deviation of the multiple of w0 that n_j - n/T adds (averaged, not followed, by the law).
-    """
-    relu = 0.5 - 0.5 / math.pi  # variance of ReLU of a standard normal
-    noise = step.sigma**2 * (step.d - step.classes)
-    logits = filters * step.output_scale**2 * step.sigma_0**2 * (noise + step.mu**2) * relu
-    rate = step.lr * step.output_scale * step.sigma
-    start = step.sigma_0 * math.sqrt(2 * math.pi * (step.d - step.classes))
-    return {
-        "unequal logits": logits / (step.classes - 1),
-        "own response": rate * step.output_scale * step.sigma * step.spread * relu,
-        "class count": rate * math.sqrt(step.spread / step.samples) / start,
-    }
 
 
 # ----------------------------------------------------------------------- what App. I puts for them

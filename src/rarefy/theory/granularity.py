@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from rarefy.core.errors import bad_value
@@ -78,16 +76,6 @@ class InitialSets:
         """Expected size of U_r: words of the dictionary that one neuron may be open on."""
         return self.d * self.possible
 
-    def many_words(self, count: int = 4) -> float:
-        """Chance that some of the neurons has more than ``count`` words in U_r (30)."""
-        one = float(special.bdtrc(count, self.d, self.possible))
-        return -math.expm1(self.neurons * math.log1p(-one))
-
-    def too_long(self) -> float:
-        """Chance that some neuron reaches sqrt(10 log d) along some word (28), (29)."""
-        one = float(special.ndtr(-math.sqrt(10 * math.log(self.d))))
-        return -math.expm1(self.neurons * self.d * math.log1p(-one))
-
     def none(self, words: int | None = None) -> float:
         """Chance that a feature has no detector at all; exclusive among ``words``, all d unless
         given."""
@@ -126,16 +114,6 @@ def initial_share(
     alone = (1 - sets.possible) ** ((d if words is None else words) - 1)
     part = initial_response(d, 1, threshold, reach=high)
     return alone * part / initial_response(d, 1, threshold)
-
-
-def initial_spread(d: int, neurons: int, threshold: float) -> float:
-    """Std over mean of the initial response to a feature, which Proposition 1 and 2 have below
-    O(1/log^5 d): a sum over independent neurons, so it falls as 1/sqrt(m)."""
-    level = threshold * math.sqrt(math.log(d))
-    tail, density = float(special.ndtr(-level)), _density(level)
-    mean = density - level * tail
-    square = (1 + level**2) * tail - level * density
-    return math.sqrt((square / mean**2 - 1) / neurons)
 
 
 # ------------------------------------------------------------------------------------ phase 1 rates
@@ -207,45 +185,10 @@ def phase_1_steps(
 # ---------------------------------------------------------------------------------- final responses
 
 
-def late_slope(plus: int, feature_patches: float) -> float:
-    """d (response to the common feature) / d log(t), coarse labels, late: k/((k + 1) s*).
-
-    A sample's score A = s* (common + subclass response) grows as log t (Lemma E.4, (98)): its
-    growth is proportional to exp(-A). The subclass's part of it is 1/(k + 1) (Lemma E.5), if both
-    features have equally many detectors.
-    """
-    return plus / ((plus + 1) * feature_patches)
-
-
-def late_score(steps: ArrayLike, start: float, score: float, gain: float) -> NDArray[np.float64]:
-    """log(C (t - T) + exp(A(T))), the score of a sample's own side from T = ``start`` on (98)."""
-    t = np.asarray(steps, dtype=np.float64)
-    return score + np.log1p(gain * (t - start) * math.exp(-score))
-
-
-def late_gain(
-    *, lr: float, feature_patches: float, patches: int, plus: int, detectors: float
-) -> float:
-    """C of ``late_score``: eta s*^2 |S*| (1 + 1/k)/(2P), which follows from (97), (104) and (105).
-    Lemma E.4 prints another, ``printed_late_gain``."""
-    return lr * feature_patches**2 * detectors * (1 + 1 / plus) / (2 * patches)
-
-
-def printed_late_gain(*, lr: float, feature_patches: float, patches: int, plus: int) -> float:
-    """C as Lemma E.4 has it, eta s*/(2 k P): without the s* |S*| neurons and patches that (97) adds
-    up. Once C t exceeds exp(A(T)) that only shifts the score, by the logarithm of their ratio."""
-    return lr * feature_patches / (2 * plus * patches)
-
-
 def coarse_common_order(d: int) -> float:
     """log d: a coarse network's final score from common-feature patches, s* of them (Lemma E.4,
     E.5); (10) has it for a single patch."""
     return math.log(d)
-
-
-def coarse_subclass_order(d: int, plus: int) -> float:
-    """log(d)/k_+: ceiling of its final response to a subclass feature (11)."""
-    return math.log(d) / plus
 
 
 def _check_labels(plus: int, minus: int, per_side: int) -> None:

@@ -82,15 +82,6 @@ def _expected_largest(beyond: NDArray[np.float64], m: int) -> float:
 # ------------------------------------------------------------------------ exact, the whole network
 
 
-def coverage_probability(p_lucky: float, d: int, m: int) -> float:
-    """P(each of d features has at least one lucky neuron among m); absolute error below 2e-7.
-
-    A neuron is lucky in one feature at most, so the number of neurons without any of k given
-    features is binomial with (1 - k p): inclusion and exclusion over the features left out.
-    """
-    return 1 - _missed(p_lucky, d, m)
-
-
 def minimum_width(p_lucky: float, d: int, chance: float = 0.95) -> float:
     """Smallest m with which every feature has a lucky neuron with probability ``chance``.
 
@@ -121,7 +112,11 @@ def smallest_ratio(d: int, gamma: float = GAMMA) -> float:
 
 
 def _missed(p_lucky: float, d: int, m: int) -> float:
-    """P(some feature has no lucky neuron)."""
+    """P(some of d features has no lucky neuron among m); absolute error below 2e-7.
+
+    A neuron is lucky in one feature at most, so the number of neurons without any of k given
+    features is binomial with (1 - k p): inclusion and exclusion over the features left out.
+    """
     _check_p(p_lucky, d)
     _check_neurons(m)
     k = np.arange(1, d + 1)

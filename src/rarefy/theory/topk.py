@@ -17,14 +17,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.theory.conditions import Condition
 from rarefy.theory.contrastive import Number
-
-REGIMES = ("signal", "between", "noise")
 
 
 def snr(mu: Number, sigma: Number, d: int) -> Number:
@@ -49,22 +46,6 @@ def signal_threshold_order(classes: int, samples: Number, constant: float = 1.0)
 def noise_threshold_order(samples: Number, constant: float = 1.0) -> Number:
     """1/n: an SNR up to here memorises the noise (Theorem 4.3)."""
     return constant / samples
-
-
-def regime(
-    ratio: ArrayLike,
-    classes: int,
-    samples: int,
-    signal_constant: float = 1.0,
-    noise_constant: float = 1.0,
-) -> NDArray[np.str_]:
-    """ "signal", "noise" or, where no theorem speaks, "between"; ratio: the SNR."""
-    high = signal_threshold_order(classes, float(samples), signal_constant)
-    low = noise_threshold_order(float(samples), noise_constant)
-    if not low < high:
-        raise bad_value("noise_constant", noise_constant, f"puts 1/n above T n^(-1/4) = {high:.4g}")
-    value = np.asarray(ratio, dtype=np.float64)
-    return np.where(value >= high, "signal", np.where(value <= low, "noise", "between"))
 
 
 def coefficient_ratio_order(ratio: Number, classes: int, samples: Number) -> Number:

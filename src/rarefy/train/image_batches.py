@@ -114,15 +114,9 @@ class ImageBatches:
 
     def without_noise(self) -> ImageBatches:
         """The same images, moved and mirrored as here, without noise."""
-        return self._other(self.batch, replace(self.changes, noise=0.0))
-
-    def in_batches_of(self, batch: int) -> ImageBatches:
-        """The same images and noise in other batches."""
-        return self._other(batch, self.changes)
-
-    def _other(self, batch: int, changes: Augmentation) -> ImageBatches:
-        kept = (self._source, self.labels, self.scaling)
-        return ImageBatches(*kept, batch, self.run_key, changes, self.dtype, self.memory_format)
+        kept = (self._source, self.labels, self.scaling, self.batch, self.run_key)
+        quiet = replace(self.changes, noise=0.0)
+        return ImageBatches(*kept, quiet, self.dtype, self.memory_format)
 
     def again(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches without end, epoch after epoch."""

@@ -1,8 +1,7 @@
-"""What a set knows itself: groups of known sets, folders inside class folders, iNaturalist."""
+"""What a set knows itself: groups of known sets, folders inside class folders."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,72 +85,3 @@ def test_folders_that_say_nothing() -> None:
     mixed = with_hierarchy(data_of_files(["a/x/1.png", "a/1.png", "b/1.png"], ["a/2.png", "b/2"]))
     assert mixed.train.levels == {}
     assert mixed.notes == ("only some images of 'a' lie in folders inside it: no subclasses",)
-
-
-SPECIES = (
-    "00001_Animalia_Chordata_Aves_Passeriformes_Prunellidae_Prunella_modularis",
-    "00002_Animalia_Chordata_Aves_Passeriformes_Fringillidae_Fringilla_coelebs",
-    "00003_Plantae_Tracheophyta_Magnoliopsida_Lamiales_Lamiaceae_Prunella_vulgaris",
-)
-RANKS = ("kingdom", "phylum", "taxon-class", "order", "family", "genus")
-
-
-def _categories() -> list[dict[str, object]]:
-    fields = ("kingdom", "phylum", "class", "order", "family", "genus")
-    return [
-        {
-            "id": number,
-            "image_dir_name": name,
-            "supercategory": "Birds" if number < 2 else "Plants",
-            "name": " ".join(name.split("_")[-2:]),
-            **dict(zip(fields, name.split("_")[1:7], strict=True)),
-        }
-        for number, name in enumerate(SPECIES)
-    ]
-
-
-def test_names_of_inaturalist_folders() -> None:
-    data = with_hierarchy(small_data(SPECIES, each=1))
-    assert tuple(data.train.levels) == RANKS
-    assert names_at(data, "taxon-class") == ["Aves", "Aves", "Magnoliopsida"]
-    # a bird and a herb are no genus, though they share its name
-    assert names_at(data, "genus") == [
-        "Animalia/Chordata/Aves/Passeriformes/Prunellidae/Prunella",
-        "Fringilla",
-        "Plantae/Tracheophyta/Magnoliopsida/Lamiales/Lamiaceae/Prunella",
-    ]
-    assert with_hierarchy(small_data((*SPECIES, "cat"))).train.levels == {}
-
-
-def test_annotations_of_inaturalist(tmp_path: Path) -> None:
-    path = tmp_path / "train_mini.json"
-    categories = _categories()
-    categories[0]["family"] = "Accentors"  # annotations know better than folders
-    path.write_text(json.dumps({"info": {}, "images": [], "categories": categories}))
-    data = with_hierarchy(small_data(SPECIES, each=1), path)
-    assert set(data.train.levels) == {"supercategory", *RANKS}
-    assert names_at(data, "family")[0] == "Accentors"
-    assert names_at(data, "supercategory") == ["Birds", "Birds", "Plants"]
-    by_name = small_data(("Prunella modularis", "Prunella vulgaris"), each=1)
-    found = with_hierarchy(by_name, path)
-    assert names_at(found, "order") == ["Passeriformes", "Lamiales"]
-    assert "1 name ignored, no class of this set: Fringilla coelebs" in found.notes[1]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"family": ""}, f"empty family of '{SPECIES[0]}'"),
-        ({"image_dir_name": SPECIES[1]}, f"'{SPECIES[1]}' has more than one family"),
-        ({"image_dir_name": "other"}, f"no 'supercategory' of class '{SPECIES[0]}'"),
-    ],
-)
-def test_bad_annotations_are_named(tmp_path: Path, change: dict[str, str], words: str) -> None:
-    path = tmp_path / "train.json"
-    first, *others = _categories()
-    path.write_text(json.dumps({"categories": [{**first, **change}, *others]}))
-    with pytest.raises(UsageError, match=words):
-        with_hierarchy(small_data(SPECIES), path)
-    path.write_text(json.dumps({"categories": [{"name": "cat"}]}))
-    with pytest.raises(UsageError, match="categories have neither 'supercategory' nor kingdom"):
-        with_hierarchy(small_data(SPECIES), path)

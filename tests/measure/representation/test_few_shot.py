@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation.few_shot import few_shot, pick_few
-from rarefy.measure.representation.linear_probe import choose_strength, fit_linear
+from rarefy.measure.representation.linear_probe import fit_linear, strength_path
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 9), st.integers(0, 99))
@@ -52,7 +52,7 @@ def test_each_draw_is_a_probe_chosen_on_validation_samples():
     for draw in range(3):
         picked = pick_few(train[1], 4, 5, 9, draw)
         few = train[0][picked], train[1][picked]
-        choice = choose_strength(few, validation, 4, strengths)
+        choice, _ = strength_path(few, validation, 4, strengths)
         assert found.choices[draw] == choice
         right = fit_linear(*few, 4, choice.best).predict(test[0]) == test[1]
         # cold or warm start: one sample of the 100 of a class may change sides

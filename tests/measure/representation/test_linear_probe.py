@@ -16,9 +16,9 @@ from rarefy.measure.representation import probe_problem
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import (
     LinearProbe,
-    choose_strength,
     fit_chosen,
     fit_linear,
+    strength_path,
 )
 
 CLASSES, WIDTH = 4, 8
@@ -196,7 +196,7 @@ def test_one_class_one_sample_and_features_that_say_nothing():
 def test_the_strength_is_the_best_on_validation_samples_and_of_equals_the_strongest():
     train, validation = problem(80, 1), problem(400, 2)
     strengths = (1e-6, 10.0, 1e-3, 0.1)
-    best, table = choose_strength(train, validation, CLASSES, strengths)
+    (best, table), _ = strength_path(train, validation, CLASSES, strengths)
     assert [row.strength for row in table] == [10.0, 0.1, 1e-3, 1e-6]
     for row in table:
         probe = fit_linear(*train, CLASSES, row.strength, tolerance=1e-6)
@@ -210,16 +210,16 @@ def test_the_strength_is_the_best_on_validation_samples_and_of_equals_the_strong
     assert best == max(row.strength for row in table if row.balanced_accuracy == highest)
     # a single class is always right, whatever the strength
     one = train[0], torch.zeros_like(train[1])
-    assert choose_strength(one, one, CLASSES, strengths).best == 10.0
+    assert strength_path(one, one, CLASSES, strengths)[0].best == 10.0
 
 
 def test_a_validation_class_that_was_not_trained_on_counts_zero():
     features, labels = problem(300, apart=6.0)
     known = labels != 2
-    choice = choose_strength((features[known], labels[known]), (features, labels), CLASSES)
+    choice, _ = strength_path((features[known], labels[known]), (features, labels), CLASSES)
     assert choice.table[3].balanced_accuracy == pytest.approx(0.75, abs=0.02)
     # and a class without validation samples does not count
-    choice = choose_strength((features, labels), (features[known], labels[known]), CLASSES)
+    choice, _ = strength_path((features, labels), (features[known], labels[known]), CLASSES)
     assert choice.table[3].balanced_accuracy == pytest.approx(1.0, abs=0.02)
 
 
@@ -230,7 +230,7 @@ def test_chosen_on_what_was_held_out_then_trained_on_all():
     probe, choice, answered = fit_chosen(features, labels, CLASSES, held_out, tolerance=1e-7)
     train = features[~held_out], labels[~held_out]
     validation = features[held_out], labels[held_out]
-    assert choice == choose_strength(train, validation, CLASSES)
+    assert choice == strength_path(train, validation, CLASSES)[0]
     # by a probe that did not see them: its class was not in the part that chooses
     assert len(answered) == int(held_out.sum()) and not bool((answered == 3).any())
     told = max(row.balanced_accuracy for row in choice.table)
@@ -260,21 +260,21 @@ def test_errors_name_what_is_wrong():
     with pytest.raises(UsageError, match=r"training features: 3 of 50 rows .* \(rows 3, 17, 40\)"):
         fit_chosen(bad, labels, CLASSES, labels == 0)
     with pytest.raises(UsageError, match=r"validation features: 50 of 50 rows .*4, \.\.\.\)"):
-        choose_strength((features, labels), (features * torch.nan, labels), CLASSES)
+        strength_path((features, labels), (features * torch.nan, labels), CLASSES)
     probe = fit_linear(features, labels, CLASSES, 1.0)
     with pytest.raises(UsageError, match="features: 3 of 50 rows"):
         probe.predict(bad)
     with pytest.raises(UsageError, match=r"features=\(50, 7\): must have 8 columns"):
         probe.predict(features[:, :7])
     with pytest.raises(UsageError, match="validation features.*must have 8 columns"):
-        choose_strength((features, labels), (features[:, :7], labels), CLASSES)
+        strength_path((features, labels), (features[:, :7], labels), CLASSES)
     with pytest.raises(UsageError, match=r"start=\(4, 8\): must be \(5, 8\)"):
         fit_linear(features, labels, 5, 1.0, probe)
     for strength in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(UsageError, match="strength=.*must be positive and finite"):
             fit_linear(features, labels, CLASSES, strength)
     with pytest.raises(UsageError, match=r"strengths=\(\): must hold at least one"):
-        choose_strength((features, labels), (features, labels), CLASSES, ())
+        strength_path((features, labels), (features, labels), CLASSES, ())
     with pytest.raises(UsageError, match=r"held_out='torch.int64 \(50,\)': must be boolean"):
         fit_chosen(features, labels, CLASSES, labels)
     for held_out, amount in ((labels >= 0, 50), (labels < 0, 0)):

@@ -11,7 +11,7 @@ from rarefy.measure.representation.few_shot import few_shot, pick_few
 from rarefy.measure.representation.instance import instance_retrieval, readable
 from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class
-from rarefy.measure.representation.linear_probe import choose_strength, fit_chosen, fit_linear
+from rarefy.measure.representation.linear_probe import fit_chosen, fit_linear, strength_path
 from rarefy.measure.representation.selective_units import class_selectivity
 from rarefy.measure.representation.spectrum import effective_rank, spectrum
 
@@ -51,8 +51,8 @@ def test_probe(strength):
 
 def test_choice():
     train, validation = data(0), data(1, 3000)
-    cpu = choose_strength(train, validation, CLASSES)
-    gpu = choose_strength(on_gpu(train), on_gpu(validation), CLASSES)
+    cpu, _ = strength_path(train, validation, CLASSES)
+    gpu, _ = strength_path(on_gpu(train), on_gpu(validation), CLASSES)
     for here, there in zip(cpu.table, gpu.table, strict=True):
         # a few of 3000 samples may lie on a border
         assert there.accuracy == pytest.approx(here.accuracy, abs=0.003)

@@ -13,7 +13,6 @@ from torch import nn
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
 from rarefy.pruning.finishing.removal import remove_zero_filters
-from rarefy.pruning.models.summary import agreement
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant, gradual, one_shot
 
@@ -180,17 +179,6 @@ def test_a_filters_norm_as_score() -> None:
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     pruner = Pruner(model, optimizer, keep=6, score="norm", granularity="layer")
     assert pruner.masks["weight"].all(dim=1).tolist() == [False, True, True, False]
-
-
-def test_agreement_of_two_seeds_beside_chance() -> None:
-    first = {"a": torch.tensor([True, True, False, False])}
-    second = {"a": torch.tensor([True, False, True, False])}
-    found = agreement(first, second)
-    assert found.iloc[0].tolist() == ["a", 0.5, 0.5]
-    with pytest.raises(UsageError, match="of different models"):
-        agreement(first, {"b": first["a"]})
-    with pytest.raises(UsageError, match=r"a is \(4,\) and \(2,\)"):
-        agreement(first, {"a": first["a"][:2]})
 
 
 def test_table_and_plot_say_what_happened(tmp_path: object) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from rarefy.core.errors import RunError, UsageError
-from rarefy.tools.influence.writing import join, read_manifest, read_table, write_table
+from rarefy.tools.influence.writing import _read, join, read_table, write_table
 
 FACTS = {"data": "made", "n": 4, "classes": ["a", "NA"], "route": {"a": "gram"}, "share": 0.1}
 
@@ -45,14 +45,14 @@ def test_tables_come_back(tmp_path: Path, ending: str) -> None:
     assert_frame_equal(again, table, check_exact=True)
     assert again.attrs == FACTS
     assert table.attrs == FACTS
-    about = read_manifest(path)
+    about = _read(path)[1]
     assert about["rows"] == 4
     assert set(about["versions"]) == {"rarefy", "python", "numpy", "pandas", "pyarrow"}
     # written again, and of rows in another order
     order = table.iloc[::-1]
     order.attrs = {}
     write_table(order, path)
-    assert read_manifest(path)["fingerprint"] == about["fingerprint"]
+    assert _read(path)[1]["fingerprint"] == about["fingerprint"]
     assert_frame_equal(read_table(path), order.reset_index(drop=True))
     left = {path.name, f"{path.name}.json"} if ending == ".csv" else {path.name}
     assert {one.name for one in seen_in(path.parent)} == left

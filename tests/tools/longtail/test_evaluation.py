@@ -10,7 +10,7 @@ import torch
 from small_longtail import made_up, seen_class
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.representation.linear_probe import choose_strength
+from rarefy.measure.representation.linear_probe import strength_path
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality, evaluate_features
 from rarefy.tools.longtail.sets import Parts
 
@@ -66,8 +66,8 @@ def test_choices_never_look_at_test_images(parts: Parts) -> None:
     quality = evaluate_features(features, parts, how)
     labels, out = parts.labelled.labels, parts.held_out
     known, asked = features(parts.labelled.images), features(parts.test.images)
-    held_out = choose_strength((known[~out], labels[~out]), (known[out], labels[out]), len(RIGHT))
-    on_test = choose_strength((known, labels), (asked, parts.test.labels), len(RIGHT))
+    held_out, _ = strength_path((known[~out], labels[~out]), (known[out], labels[out]), len(RIGHT))
+    on_test, _ = strength_path((known, labels), (asked, parts.test.labels), len(RIGHT))
     assert quality.strength["linear"] == held_out.best != on_test.best
     best = max(row.balanced_accuracy for row in held_out.table)
     assert quality.validation["linear"] == pytest.approx(best)

@@ -8,41 +8,33 @@ from rarefy.core.errors import UsageError
 from rarefy.data.hierarchy.attaching import Annotations, attach
 from rarefy.data.hierarchy.csv_files import read_csv
 from rarefy.data.hierarchy.groupings import known_groupings
-from rarefy.data.hierarchy.inaturalist import from_categories, from_folder_names
-from rarefy.data.hierarchy.is_a_list import WORDS, read_is_a
 from rarefy.data.hierarchy.json_files import json_pairs, parse_json
 from rarefy.data.hierarchy.nested_folders import from_nested_folders
 from rarefy.data.hierarchy.parent_map import chain_levels, one_parent_each
 from rarefy.data.images.image_set import ImageData
 from rarefy.data.images.listing import listed
 
-FORMATS = (".csv", ".tsv", ".json", ".txt")
+FORMATS = (".csv", ".tsv", ".json")
 
 
 def with_hierarchy(data: ImageData, source: str | Path = "") -> ImageData:
     """The same data with further levels on both splits.
 
-    Always: groups of known sets, folders inside class folders, and the ranks in iNaturalist's
-    names of class folders. ``source`` adds the levels of a file, or of a folder with one such file:
-    a parent map (CSV, JSON), label columns (CSV), an is-a list (txt), iNaturalist's annotations.
+    Always: groups of known sets, and folders inside class folders. ``source`` adds the levels of a
+    file, or of a folder with one such file: a parent map (CSV, JSON) or label columns (CSV).
     """
     nested = from_nested_folders(data)
     for own in (*known_groupings(data), *([nested] if nested else [])):
         data = attach(data, own)
-    given = _read(_file(Path(source).expanduser()), data) if str(source) else None
-    if given is not None:
-        data = attach(data, given)
-    ranks = from_folder_names(data.classes, data.source)
-    # annotations know better than names of folders
-    if ranks is not None and not (given and given.levels.keys() & ranks.levels.keys()):
-        data = attach(data, ranks)
-    return data
+    if not str(source):
+        return data
+    return attach(data, _read(_file(Path(source).expanduser()), data))
 
 
 def _file(path: Path) -> Path:
     if path.is_dir():
         inside = (one for one in sorted(path.iterdir()) if one.suffix.lower() in FORMATS)
-        found = [one for one in inside if one.is_file() and one.name != WORDS]
+        found = [one for one in inside if one.is_file()]
         if len(found) != 1:
             names = f"{len(found)} ({listed([one.name for one in found], 3)})" if found else "none"
             kinds = ", ".join(FORMATS)
@@ -60,16 +52,8 @@ def _read(path: Path, data: ImageData) -> Annotations:
     if not text.strip():
         raise UsageError(f"{where}: is empty")
     if suffix == ".json":
-        held = parse_json(text, where)
-        categories = held.get("categories")
-        if isinstance(categories, list) and all(isinstance(one, dict) for one in categories):
-            return from_categories(categories, where, data.classes)
-        parents = one_parent_each(json_pairs(held, where), where)
+        parents = one_parent_each(json_pairs(parse_json(text, where), where), where)
         return chain_levels(parents, data.classes, where)
-    if suffix == ".txt":
-        beside = path.with_name(WORDS)
-        words = _text(beside) if beside.is_file() else ""
-        return read_is_a(text, words, where, data.classes)
     return read_csv(text, where, data)
 
 

@@ -19,7 +19,6 @@ from rarefy.measure.representation.labelled import (
     class_counts,
 )
 from rarefy.measure.representation.linear_probe import (
-    PATH_TOLERANCE,
     STRENGTHS,
     StrengthChoice,
     strength_path,
@@ -96,7 +95,7 @@ def few_shot(
     for draw in range(draws):
         picked = pick_few(labels, classes, per_class, seed, draw)
         few = features[picked], labels[picked]
-        choice, probe = strength_path(few, validation, classes, strengths, PATH_TOLERANCE)
+        choice, probe = strength_path(few, validation, classes, strengths)
         answers.append(probe.predict(held))
         rows.append(accuracy_by_class(answers[-1], theirs, classes))
         choices.append(choice)

@@ -127,22 +127,6 @@ def fit_linear(
     return _fit(problem, classes, strength, start, tolerance, most_steps)
 
 
-def choose_strength(
-    train: LabelledFeatures,
-    validation: LabelledFeatures,
-    classes: int,
-    strengths: Sequence[float] = STRENGTHS,
-    *,
-    tolerance: float = PATH_TOLERANCE,
-    most_steps: int = MOST_STEPS,
-) -> StrengthChoice:
-    """The strength with the best balanced accuracy on the validation samples; of equals the
-    strongest. Classes without validation samples do not count; one that has some and was not
-    trained on counts 0. Each probe starts from the one before, strongest first, until ``PATIENCE``
-    of them in a row are no better."""
-    return strength_path(train, validation, classes, strengths, tolerance, most_steps)[0]
-
-
 def fit_chosen(
     features: Tensor,
     labels: Tensor,
@@ -179,13 +163,15 @@ def strength_path(
     train: LabelledFeatures,
     validation: LabelledFeatures,
     classes: int,
-    strengths: Sequence[float],
-    tolerance: float = TOLERANCE,
+    strengths: Sequence[float] = STRENGTHS,
+    tolerance: float = PATH_TOLERANCE,
     most_steps: int = MOST_STEPS,
     patience: int = PATIENCE,
 ) -> tuple[StrengthChoice, LinearProbe]:
-    """What ``choose_strength`` says, and the probe that was best. ``patience``: strengths in a row
-    that may be no better before the weaker ones are left out."""
+    """The strength with the best balanced accuracy on the validation samples, of equals the
+    strongest, and its probe. Classes without validation samples do not count; one that has some and
+    was not trained on counts 0. Each probe starts from the one before, strongest first, until
+    ``patience`` of them in a row are no better."""
     _check_strengths(strengths)
     features, labels = check_labelled(train, classes, "training")
     held, theirs = check_labelled(validation, classes, "validation")

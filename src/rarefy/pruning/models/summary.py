@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.tables import Table
@@ -82,19 +80,3 @@ def plot(pruner: Pruner, path: str | None = None) -> Figure:
 
 def _shade(place: int, count: int) -> str:
     return str(0.8 * place / max(count - 1, 1))
-
-
-def agreement(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> pd.DataFrame:
-    """How far two trainings (two seeds, say) kept the same weights: ``pruner.masks`` of both. A row
-    a layer: share of the first's kept weights that the second keeps too, and what chance gives."""
-    if list(first) != list(second):
-        raise UsageError("masks: of different models, the layers' names differ")
-    rows = []
-    for name, mask in first.items():
-        other = second[name].to(mask.device)
-        if other.shape != mask.shape:
-            raise UsageError(f"masks: {name} is {tuple(mask.shape)} and {tuple(other.shape)}")
-        kept = int(mask.sum())
-        both = int((mask & other).sum())
-        rows.append((name, both / kept if kept else float("nan"), float(other.float().mean())))
-    return pd.DataFrame(rows, columns=["layer", "overlap", "chance"])

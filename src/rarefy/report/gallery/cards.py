@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rarefy.report.gallery.choice import Choice, Room, sorted_by
+from rarefy.report.gallery.choice import Choice, sorted_by
 from rarefy.report.gallery.columns import Features
 from rarefy.report.gallery.numbers import Histogram, histogram
 from rarefy.report.gallery.table import Rows, ScoreTable
@@ -92,14 +92,12 @@ class Cells:
         return Cell(place, label, value, spoken, bool(self.addresses[place]), told)
 
 
-def class_cards(
-    samples: ScoreTable, choice: Choice, room: Room, classes: Sequence[int], cells: Cells
-) -> list[ClassCard]:
+def class_cards(samples: ScoreTable, choice: Choice, cells: Cells) -> list[ClassCard]:
     """In the order of the classes."""
     members, sizes = samples.members(), samples.sizes()
     shown = Counter(samples.label[cells.rows].tolist())
     cards = []
-    for number in sorted(classes):
+    for number in sorted(choice.classes):
         strips = (
             ("highest", "Highest", choice.highest["influence"][number]),
             ("lowest", "Lowest", choice.lowest["influence"][number]),
@@ -113,13 +111,13 @@ def class_cards(
                 scored=len(members[number]),
                 shown=shown[number],
                 scores=histogram(samples.numbers["influence"][members[number]]),
-                strips=[(k, said, cells.of(rows[: room.strip])) for k, said, rows in strips],
+                strips=[(k, said, cells.of(rows)) for k, said, rows in strips],
             )
         )
     return cards
 
 
-def triage_cards(samples: ScoreTable, choice: Choice, room: Room, cells: Cells) -> list[TriageCard]:
+def triage_cards(samples: ScoreTable, choice: Choice, cells: Cells) -> list[TriageCard]:
     """A card for each label that occurs."""
     cards = []
     for word, chosen in choice.triage.items():
@@ -134,7 +132,7 @@ def triage_cards(samples: ScoreTable, choice: Choice, room: Room, cells: Cells) 
                 measure=sorted_by(word, samples),
                 order=ORDERS[sorted_by(word, samples)],
                 size=len(flagged),
-                cells=cells.of(choice.flagged(word, room)),
+                cells=cells.of(chosen),
                 rules=rules.most_common() if few else [],
                 example="" if few else example,
             )

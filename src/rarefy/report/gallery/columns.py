@@ -31,7 +31,6 @@ class Features:
     medians: dict[int, Floats] = field(default_factory=dict)
     _spreads: dict[int, Floats] = field(default_factory=dict)
     _values: dict[int, Floats] = field(default_factory=dict)
-    _orders: dict[int, Rows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._by_class = np.argsort(self.samples.label, kind="stable")
@@ -61,11 +60,6 @@ class Features:
 
     def order(self, row: int) -> Rows:
         """Columns by how far the sample is from what is usual in its class, the farthest first."""
-        if row not in self._orders:  # (asked for by every page that is tried)
-            self._orders[row] = self._ordered(row)
-        return self._orders[row]
-
-    def _ordered(self, row: int) -> Rows:
         middle, spread = self.usual(int(self.samples.label[row]))
         far = np.abs(self.values(row) - middle)
         # in a class where a feature never varies, any other value is the oddest thing there is

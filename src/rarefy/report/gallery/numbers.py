@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rarefy.report.gallery.choice import Choice, Room
+from rarefy.report.gallery.choice import Choice
 from rarefy.report.gallery.columns import TOLD, Features
 from rarefy.report.gallery.table import MEASURES, NUMBERS, Floats, Rows, ScoreTable, plain_text
 
@@ -56,29 +56,25 @@ def short(value: float) -> float | None:
 def payload(
     samples: ScoreTable,
     choice: Choice,
-    room: Room,
-    classes: Sequence[int],
     rows: Rows,
     near: Mapping[int, Sequence[int]],
     features: Features | None = None,
     positions: Floats | None = None,
 ) -> dict[str, Any]:
     """What the script knows. ``rows`` are the shown ones; everywhere else in the payload a sample
-    is named by its place among them, and a class by its number; ``classes`` are the shown ones.
-    ``positions``: of the rows on a map, (n, 2)."""
+    is named by its place among them, and a class by its number. ``positions``: of the rows on a
+    map, (n, 2)."""
     place = {int(row): number for number, row in enumerate(rows)}
     # a page of a hundred thousand classes knows those that it shows something of
     suggested = samples.suggested[rows]
-    used = np.unique([*samples.label[rows], *classes, *suggested[suggested >= 0]]).tolist()
-    measures = [name for name in MEASURES if name in samples.numbers]
+    used = np.unique([*samples.label[rows], *choice.classes, *suggested[suggested >= 0]]).tolist()
     told: dict[str, Any] = {
         "fingerprint": samples.fingerprint,
         "classes": {number: samples.classes[number] for number in used},
-        "measures": [[name, MEASURES[name], room.ends(name)] for name in measures],
-        "shown": sorted(classes),
+        "measures": [[name, MEASURES[name], length] for name, length in choice.ends.items()],
+        "shown": sorted(choice.classes),
         "random": {
-            number: [place[int(row)] for row in choice.random[number][: room.strip]]
-            for number in classes
+            number: [place[int(row)] for row in chosen] for number, chosen in choice.random.items()
         },
         "label": samples.label[rows].tolist(),
         "suggested": suggested.tolist(),

@@ -1,13 +1,13 @@
 """The gallery: scores of a labelled set as one HTML page to look at, pick from and pass on.
 
-One file that opens offline. However many samples there are, it stays below a number of bytes:
-fewer are shown per class until it does, and the page says how many of how many.
+One file that opens offline. It shows at most 2,000 samples, and says how many of how many: then it
+stays below 10 MB, whatever the size of the set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,16 +19,16 @@ from rarefy import __version__
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.writing import write_output
 from rarefy.report.gallery.cards import Cells, class_cards, triage_cards
-from rarefy.report.gallery.choice import MISLABELLED, MOST, Choice, Room, choose
+from rarefy.report.gallery.choice import MISLABELLED, MOST_SAMPLES, Choice, choose
 from rarefy.report.gallery.columns import Columns, Features
 from rarefy.report.gallery.numbers import as_json, payload
 from rarefy.report.gallery.pictures import Pictures, Thumbnail
-from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
-from rarefy.report.gallery.table import Rows, ScoreTable, plain_text, read_table
+from rarefy.report.gallery.table import Rows, plain_text, read_table
 from rarefy.report.templating import template
 from rarefy.tools.clean.picks import FORMAT
 
-MOST_BYTES = 10_000_000
+NEAREST = 5
+"""Neighbours of a sample, where the page has room for them."""
 SCOREBOARD = "docs/scoreboard.md"
 """Where a reader finds what the score can and cannot detect, beside its baselines."""
 Neighbours = Callable[[Sequence[int]], Mapping[int, Sequence[int]]]
@@ -66,20 +66,6 @@ class GalleryReport:
         )
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What stays the same while the page is made to fit."""
-
-    title: str
-    facts: Sequence[tuple[str, object]]
-    samples: ScoreTable
-    choice: Choice
-    pictures: Pictures
-    features: Features | None
-    positions: SampleMap | None
-    origin: Mapping[str, Any]
-
-
 def write_gallery(
     path: Path | str,
     table: pd.DataFrame,
@@ -92,7 +78,6 @@ def write_gallery(
     facts: Sequence[tuple[str, object]] = (),
     columns: Columns | None = None,
     origin: Mapping[str, Any] | None = None,
-    limit: int = MOST_BYTES,
     write: Callable[[Path, bytes], None] = write_output,
 ) -> GalleryReport:
     """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
@@ -109,117 +94,74 @@ def write_gallery(
     # numbers of an image are its pixels: nobody reads those beside it
     features = Features(columns, samples) if columns and thumbnail is None else None
     pictures, choice = Pictures(thumbnail), choose(samples)
-    origin = {"data": "", "read": {}, **(origin or {})}
-    content = _Content(title, facts, samples, choice, pictures, features, positions, origin)
-    plan = first_plan(choice, pictures, limit, neighbours is not None)
-    plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
-    write(target, page)
-    return GalleryReport(
-        path=target,
-        bytes=len(page),
-        samples=len(samples),
-        shown=len(rows),
-        per_class=plan.room.strip,
-        classes=len(samples.classes),
-        classes_shown=len(plan.classes),
-        undefined=len(samples.undefined),
-        pictures=sum(bool(pictures.address(int(row))) for row in rows),
-        unreadable=tuple(sorted(pictures.unreadable)),
-    )
-
-
-@dataclass
-class _Nearest:
-    """Asks the caller for the neighbours of each row once."""
-
-    neighbours: Neighbours | None
-    samples: int
-    known: dict[int, Sequence[int]] = field(default_factory=dict)
-
-    def __call__(self, rows: Rows) -> dict[int, Sequence[int]]:
-        asked = [row for row in rows.tolist() if row not in self.known]
-        if self.neighbours is not None and asked:
-            found = self.neighbours(asked)
-            for row in asked:
-                self.known[row] = [self._checked(int(other), row) for other in found.get(row, ())]
-        return self.known
-
-    def _checked(self, other: int, row: int) -> int:
-        if not 0 <= other < self.samples:
-            allowed = f"must give rows from 0 to {self.samples - 1}"
-            raise bad_value("neighbours", f"{other} for row {row}", allowed)
-        return other
-
-
-def _fitted(
-    content: _Content, plan: Plan, nearest: _Nearest, limit: int
-) -> tuple[Plan, Rows, bytes]:
-    """The largest page that is small enough, sought from this plan up or down."""
-    best: tuple[Plan, Rows, bytes] | None = None
-    too_long = MOST + 1
-    while True:
-        rows, kept = with_neighbours(plan, content.choice, nearest)
-        page = _filled(content, plan, rows, kept).encode()
-        if len(page) <= limit:
-            best = plan, rows, page
-        else:
-            too_long = min(too_long, plan.room.strip)
-        asked = nearest.neighbours is not None
-        if best is None:
-            smaller = plan.smaller(len(page) / limit)
-            if smaller is None:
-                allowed = f"must be at least {len(page)} bytes for this page"
-                raise bad_value("limit", limit, allowed)
-            # strips that are longer than classes are large can be cut without any effect
-            room = rows_for(limit, plan, len(rows), len(page))
-            fitting = longest(content.choice, plan.classes, room, asked, too_long)
-            plan = replace(smaller, room=Room(max(1, min(fitting, smaller.room.strip))))
-            continue
-        plan, rows, page = best
-        room = rows_for(limit, plan, len(rows), len(page))
-        longer = longest(content.choice, plan.classes, room, asked, too_long)
-        if longer <= plan.room.strip:
-            return best
-        plan = replace(plan, room=Room(longer))
-
-
-def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequence[int]]) -> str:
-    """The template with everything in it."""
-    samples, choice, pictures = content.samples, content.choice, content.pictures
-    addresses = [pictures.address(int(row)) for row in rows]
-    features, where = content.features, content.positions
+    rows, near = _with_neighbours(choice, neighbours, len(samples))
+    addresses = [pictures.address(row) for row in rows.tolist()]
     cells = Cells(samples, rows, addresses, features)
-    placed = None if where is None else np.asarray(where(rows.tolist()), dtype=np.float64)
-    told = payload(samples, choice, plan.room, plan.classes, rows, near, features, placed)
+    placed = None if positions is None else positions(rows.tolist())
+    told = payload(samples, choice, rows, near, features, placed)
     told["pictures"] = [int(bool(address)) for address in addresses]
-    told["origin"] = {"format": FORMAT, **content.origin}
-    sizes = samples.sizes()
-    return template("gallery.html.j2", count=lambda value: f"{value:,}").render(
-        title=plain_text(content.title),
+    told["origin"] = {"format": FORMAT, "data": "", "read": {}, **(origin or {})}
+    page = template("gallery.html.j2", count=lambda value: f"{value:,}").render(
+        title=plain_text(title),
         facts=[
             (plain_text(name), plain_text(value))
-            for name, value in content.facts
+            for name, value in facts
             if name not in ("samples", "classes")  # the page says so already
         ],
         samples=len(samples),
         classes=samples.classes,
-        sizes=sizes.tolist(),
         shown=len(rows),
-        strip=plan.room.strip,
-        cards=class_cards(samples, choice, plan.room, plan.classes, cells),
-        absent=[samples.classes[number] for number in np.flatnonzero(sizes == 0)],
-        triage=triage_cards(samples, choice, plan.room, cells),
-        undefined=cells.of(choice.without_score(plan.room)),
+        strip=choice.ends["influence"],
+        cards=class_cards(samples, choice, cells),
+        absent=[samples.classes[number] for number in np.flatnonzero(samples.sizes() == 0)],
+        triage=triage_cards(samples, choice, cells),
+        undefined=cells.of(choice.undefined),
         undefined_size=len(samples.undefined),
         addresses=[(place, address) for place, address in enumerate(addresses) if address],
         side=pictures.side(),
         large=pictures.large(),
-        named=bool(any(samples.names)),
         pixels=pictures.enlarged,
         unreadable=len(pictures.unreadable),
-        map_words="" if where is None else where.words,
+        map_words="" if positions is None else positions.words,
         mislabelled=MISLABELLED,
         scoreboard=SCOREBOARD,
         numbers=as_json(told),
         version=__version__,
     )
+    content = page.encode()
+    write(target, content)
+    return GalleryReport(
+        path=target,
+        bytes=len(content),
+        samples=len(samples),
+        shown=len(rows),
+        per_class=choice.ends["influence"],
+        classes=len(samples.classes),
+        classes_shown=len(choice.classes),
+        undefined=len(samples.undefined),
+        pictures=sum(map(bool, addresses)),
+        unreadable=tuple(sorted(pictures.unreadable)),
+    )
+
+
+def _with_neighbours(
+    choice: Choice, neighbours: Neighbours | None, samples: int
+) -> tuple[Rows, dict[int, list[int]]]:
+    """The shown rows, and the neighbours of each that has room for them. The flagged are served
+    first, then the highest scores."""
+    rows = choice.rows
+    if neighbours is None:
+        return rows, {}
+    nearest, present = neighbours(rows.tolist()), set(rows.tolist())
+    first = [*choice.triage.values(), *choice.highest["influence"].values(), rows]
+    kept: dict[int, list[int]] = {}
+    for row in dict.fromkeys(np.concatenate(first).tolist()):
+        others = [int(other) for other in nearest.get(row, ())][:NEAREST]
+        for other in others:
+            if not 0 <= other < samples:
+                allowed = f"must give rows from 0 to {samples - 1}"
+                raise bad_value("neighbours", f"{other} for row {row}", allowed)
+        if others and len(present.union(others)) <= MOST_SAMPLES:
+            present.update(others)
+            kept[row] = others
+    return np.array(sorted(present), dtype=np.int64), kept

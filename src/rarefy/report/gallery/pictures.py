@@ -21,8 +21,10 @@ Thumbnail = Callable[[int], NDArray[np.uint8]]
 
 SIDE = 96
 """No picture is larger than this."""
-QUALITIES = ((True, SIDE, 85), (False, SIDE, 85), (False, 56, 75), (False, 40, 50))
-"""Best first: whether small images keep every pixel, the largest side, WebP's quality."""
+QUALITIES = ((SIDE, None), (SIDE, 85), (SIDE, 75), (56, 75))
+"""Best first: the largest side and WebP's quality; None, for small images, keeps every pixel."""
+MOST_PICTURE = 3_800
+"""Characters of a picture, which takes the first quality that stays below."""
 PIXELS_SEEN = 48
 """An image of at most so many pixels per side is enlarged with its pixels left square."""
 _TILE, _LARGE = 80, 240  # CSS pixels: a tile has at least, an opened sample at most so many
@@ -30,21 +32,20 @@ _TILE, _LARGE = 80, 240  # CSS pixels: a tile has at least, an opened sample at 
 
 @dataclass
 class Pictures:
-    """Makes and keeps pictures by row, at one of QUALITIES."""
+    """Makes and keeps pictures by row."""
 
     thumbnail: Thumbnail | None = None
-    quality: int = 0
     unreadable: set[int] = field(default_factory=set)
     enlarged: bool = True
-    _made: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    _made: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def address(self, row: int) -> str:
         """``data:image/...``, or nothing where there is no picture."""
         if self.thumbnail is None:
             return ""
-        if (row, self.quality) not in self._made:
-            self._made[row, self.quality] = self._make(row)
-        return self._made[row, self.quality][0]
+        if row not in self._made:
+            self._made[row] = self._make(row)
+        return self._made[row][0]
 
     def side(self) -> int:
         """How large a tile is in CSS pixels: small images in whole steps, so that their pixels
@@ -61,12 +62,10 @@ class Pictures:
         return (largest := self._largest() or _LARGE) * max(1, _LARGE // largest)
 
     def _largest(self) -> int:
-        made = self._made.items()
-        return max((side for (_, quality), (_, side) in made if quality == self.quality), default=0)
+        return max((side for _, side in self._made.values()), default=0)
 
     def _make(self, row: int) -> tuple[str, int]:
         """The address and the longer side."""
-        exact, side, quality = QUALITIES[self.quality]
         assert self.thumbnail is not None
         try:
             image = as_image(self.thumbnail(row), row)
@@ -75,8 +74,13 @@ class Pictures:
             return "", 0
         small = max(image.size) <= PIXELS_SEEN
         self.enlarged = self.enlarged and small
-        image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
-        return _address(image, None if exact and small else quality), max(image.size)
+        address = ""
+        for side, quality in QUALITIES[0 if small else 1 :]:
+            image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
+            address = _address(image, quality)
+            if len(address) <= MOST_PICTURE:
+                break
+        return address, max(image.size)
 
 
 def as_image(pixels: NDArray[np.uint8], row: int) -> Image.Image:
@@ -93,7 +97,7 @@ def as_image(pixels: NDArray[np.uint8], row: int) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(pixels))
 
 
-def _address(image: Image.Image, quality: int | None = None) -> str:
+def _address(image: Image.Image, quality: int | None) -> str:
     """WebP: a quarter smaller than PNG where every pixel is kept (28 x 28 digits: 203 against 272
     bytes; 32 x 32 photographs: 1,319 against 1,802), and smaller than JPEG where not."""
     stream = io.BytesIO()

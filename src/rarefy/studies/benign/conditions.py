@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from rarefy.core.picture import Table
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies.benign.setting import ClassNoiseExperiment
 from rarefy.studies.benign.trial import Training
 from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
-from rarefy.theory.conditions import COLUMNS, Condition, table_rows
+from rarefy.theory.conditions import Condition
 
 
 def diagonal_geometry(spectrum: Spectrum) -> NoiseGeometry:
@@ -52,15 +51,4 @@ def conditions(
         lr=float(training.rates(samples, study.filters, study.scale, spectrum)[0]),
         output_scale=study.scale,
         horizon=float(max(training.steps, 2)),
-    )
-
-
-def condition_table(found: list[Condition], where: str) -> Table:
-    return Table(
-        "conditions",
-        "How far the setting is from what Theorem 1 assumes",
-        f"003 Condition 1 with C = 1 and delta = 0.1, {where}. The theorem speaks of settings in "
-        "which every line holds.",
-        COLUMNS,
-        [list(row) for row in table_rows(found)],
     )

@@ -34,8 +34,6 @@ class Constants:
 READ = Constants(BIG_O, BIG_O, 1.0, OMEGA, OMEGA, OMEGA)
 """As everywhere here: large constants are 4, small ones 1/4. C_3 = 1 leaves a band between benign
 and harmful, as in 003 Fig. 2, and is the least at which equal classes can harm each other."""
-ONES = Constants(1.0, 1.0, 1.0, 1.0, 1.0, OMEGA)
-"""All constants 1 but c_3, since no error reaches chance."""
 
 UNSTOPPED = 0.01
 """The training loss that is small where a study has no stopping loss."""

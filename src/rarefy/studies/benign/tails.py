@@ -6,6 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -68,9 +69,6 @@ class TailsExperiment(FeaturelessExperiment):
     ) -> Tails:
         """Errors beyond each of ``lengths``, the first of them 0; unless ``draw`` gives others, of
         samples that fill the strata between them."""
-
-        def by_strata(count: int, chunk: int) -> TailSamples:
-            return strata_draw(trial.data, trial.draws, lengths[1:], count, chunk)
-
+        by_strata = partial(strata_draw, trial.data, trial.draws, lengths[1:])
         drawn, table = draw or by_strata, trial.data.eigenvalues
         return tail_errors(fitted.filters, drawn, self.test_samples, lengths, table, trial.scale)

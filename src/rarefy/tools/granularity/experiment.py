@@ -186,7 +186,7 @@ class GranularityExperiment(Experiment):
             precision=self.precision,
             compiled=self.compile,
         )
-        shown = self._epochs()
+        shown = self.coordinates()
         return TransferTask(
             pretraining, tuning, tuple(shown["checkpoint"].tolist()), tuple(shown["tuned"].tolist())
         )
@@ -233,9 +233,6 @@ class GranularityExperiment(Experiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return self._epochs()
-
-    def _epochs(self) -> dict[str, np.ndarray]:
         """At which networks are looked at; no images are needed to tell."""
         ends = [max(1, round(share * self.epochs)) for share in self.checkpoints]
         return {
@@ -245,7 +242,7 @@ class GranularityExperiment(Experiment):
         }
 
     def cost(self) -> Cost:
-        tuned = len(self._epochs()["checkpoint"]) * self.tune_epochs
+        tuned = len(self.coordinates()["checkpoint"]) * self.tune_epochs
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=self.epochs + tuned)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,13 +173,6 @@ def copies(
     )
 
 
-def near_copies(
-    features: NDArray[Any], labels: NDArray[np.int64], classes: int, share: float, draws: Draws
-) -> InjectedSamples:
-    """The same with a little noise on the copies, which no hash can find then."""
-    return copies(features, labels, classes, share, draws, NOISE)
-
-
 def _noisy(rows: NDArray[Any], std: float, draws: Draws) -> NDArray[Any]:
     """Whole numbers stay in their range, as pixels do."""
     found = np.empty_like(rows)
@@ -225,5 +219,5 @@ KINDS: dict[str, Inject] = {
     "paired-flips": paired_flips,
     "rare-modes": rare_modes,
     "copies": copies,
-    "near-copies": near_copies,
+    "near-copies": partial(copies, noise=NOISE),  # which no hash can find
 }

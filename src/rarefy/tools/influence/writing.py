@@ -98,11 +98,6 @@ def read_table(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def read_manifest(path: str | Path) -> dict[str, Any]:
-    """What stands beside a table that ``write_table`` wrote: facts, versions, fingerprint."""
-    return _read(_checked(path))[1]
-
-
 def join(table: pd.DataFrame, other: pd.DataFrame, on: str = "id") -> pd.DataFrame:
     """The table with the other's columns beside, row by row where ``on`` is the same; rows that the
     other does not have are left empty. ``attrs["joined"]`` counts the rows that it had."""

@@ -14,8 +14,6 @@ from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.theory import benign
 
-FITTED_FROM = (1.0, READ.features)
-"""x from which on ``regimes-at-scale`` reads its laws; here they are read from C_1 = 4 on."""
 ROUNDING = 1e-9
 """A ratio meant to be 1 may be 1.0000000002."""
 

@@ -31,8 +31,6 @@ Array = NDArray[np.float64]
 ENOUGH = 10.0
 """Errors of equal weight, all seeds together, from which on an error is measured: the logarithm is
 then known to about 0.3."""
-EXPONENT = 1 - 0.25
-"""Smallest exponent that counts as linear (``regimes-at-scale`` reads exponents by it)."""
 DELTA = 0.1
 """Probability of failure in Condition 1, as in the tables of conditions."""
 NOTHING = st.Interval(np.nan, np.nan, np.nan, 0)

@@ -10,7 +10,8 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import BIG_O, OMEGA, linear_slope, mean_interval
+from rarefy.measure.statistics import BIG_O, OMEGA, mean_interval
+from rarefy.measure.trends import row_slopes
 from rarefy.studies.granularity.detectors import theory as expected
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.studies.granularity.detectors.judging import (
@@ -236,8 +237,7 @@ def _late_slope(read: Measured, k: int) -> np.ndarray:
     if len(late) < 3:
         return np.empty(0)
     x = np.log(np.array(read.experiment.reads)[late])
-    score = read.score("coarse", k)
-    return np.array([linear_slope(x, row[late], resamples=0).slope for row in score])
+    return row_slopes(x, read.score("coarse", k)[:, late])
 
 
 def _since(read: Measured) -> str:

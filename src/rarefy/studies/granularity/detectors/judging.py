@@ -20,7 +20,7 @@ RATE = 0.1
 and updates move them."""
 LATE = 0.25
 """Tolerance of exponents in k and of slopes that are exact only for many subclasses: with 1/(k + 1)
-in place of 1/k (``late_slope``) an exponent of -1 becomes -0.83 over k = 2..16, and k/(2k - 1) in
+in place of 1/k an exponent of -1 becomes -0.83 over k = 2..16, and k/(2k - 1) in
 place of 1/2 gives -0.12 in place of 0."""
 
 
