@@ -163,11 +163,11 @@ def _behind(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     if told.get("no_better_than") or head is None or tail is None or not head - tail > GAP:
         return None
     return ToDo(
-        f"collect more of {told['worst_class']!r}, or give rare classes more weight",
+        f"collect more of {told['worst_class']!r}",
         f"a quick network finds {tail:.0f} % of the rare classes' images and {head:.0f} % of the "
         f"common ones'; {told['worst_class']!r} {told['worst_recall']:.0f} % "
         f"({told['worst_train']:,} training images)",
-        commands("pretrain"),
+        commands("train"),
         COSTS,
         (head - tail) / 100,
     )
