@@ -84,7 +84,7 @@ class Claim:
     @property
     def sentence(self) -> str:
         """The line, which says if it is under review."""
-        return f"{self.line} (Under review.)" if self.review else self.line
+        return f"Under review: {self.line}" if self.review else self.line
 
     @property
     def papers(self) -> tuple[str, ...]:
