@@ -1,6 +1,6 @@
-"""What committed results are judged to say and show does not change by itself.
+"""What committed results are judged to say and show does not change by itself, nor what verbs say.
 
-Here those that take a second or less; ``python tests/golden/compare.py`` compares all.
+Here results that take a second or less; ``python tests/golden/compare.py`` compares all.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ from __future__ import annotations
 import copy
 import json
 
+import numpy as np
+import pinned
 import pytest
+import xarray as xr
 from compare import RESULTS, changes, differences, golden_file, golden_of
 
 QUICK = (
@@ -55,3 +58,23 @@ def test_every_kind_of_change_is_seen() -> None:
         inner[place[-1]] = value
         found = list(differences(before, after))
         assert len(found) == 1 and told in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("kind", "moved", "told"),
+    [("", 1e-6, 1), ("another", 1e-6, 0), ("another", 0.1, 1), ("another", np.nan, 1)],
+)
+def test_a_moved_output_is_told(kind: str, moved: float, told: int) -> None:
+    """By one value of six. Where the bits of this kind of machine are not kept, by its mean."""
+    kept = pinned.Simulations()
+    before = xr.Dataset({"loss": ("run", np.arange(6, dtype=np.float32))})
+    after = before.where(before["loss"] != 1, before + moved).astype(np.float32)
+    kept.keep("study", before, adding=False)
+    kept.label = kind or kept.label
+    old, new = (pinned.summary(part["loss"].values) for part in (before, after))
+    old |= {"bits": None} if kind else {}
+    changes, ways = kept.compared("study", after)
+    assert changes == [f"study loss: {old} became {new}"] * told
+    assert [*ways.values()] == [int(not kind), int(bool(kind))]
+    kept.keep("study", after, adding=True)
+    assert len(kept.lines["study loss"]["bits"]) == 1 + (not told)
