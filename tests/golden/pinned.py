@@ -1,7 +1,7 @@
-"""All numbers that studies give at scale tiny, as committed.
+"""All numbers that studies give at scale tiny, and that verbs say with ``--json``, as committed.
 
-A change of code must not change them by itself. ``python tests/golden/pinned.py simulations``
-prints what differs, of all or of those named; ``--write`` keeps the new numbers, and
+A change of code must not change them by itself. ``python tests/golden/pinned.py simulations`` (or
+``verbs``) prints what differs, of all or of those named; ``--write`` keeps the new numbers, and
 ``--add-kind`` only adds the bits of another kind of machine to simulations.
 """
 
@@ -14,24 +14,59 @@ import os
 import platform
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import compare
 import numpy as np
+import pandas as pd
+import pytest
 import torch
 import xarray as xr
 
 SIMULATIONS = Path(__file__).with_name("simulations.json")
+VERBS = Path(__file__).with_name("verbs")
 ELSEWHERE = 1e-3
 """On a machine of another kind: how far a number may move, or a mean and a standard deviation in
 units of |mean| + standard deviation. Kernels of AVX2 or SSE in torch, MKL, oneDNN and OpenBLAS add
-up in another order, which moved those of studies by 1.5e-6 at most."""
+up in another order, which moved those of studies by 1.5e-6 at most and those of verbs by 3.2e-5."""
 UNSTABLE = ("longtail-overtraining", "longtail-table", "pretrain-images")
 """Contrastive trainings choose neighbours and masks by comparing: there the last bit of a number
 makes another choice. It moved means by 0.3, which are asked to 0.5."""
+TRAININGS = ("granularity", "pretrain", "probe", "train")
+"""Of their answers only the form is compared elsewhere: one image more is right."""
+TRAINED = "--jobs 1 --device cpu --network lenet --seeds 2"
+PRETRAIN = f"pretrain digits --rho 8 --head 24 --epochs 2 --batch 32 --protocols knn {TRAINED}"
+NETWORKS = [f"networks/digits-lenet-simclr-long-tail-rho-8-seed-{seed}.pt" for seed in (0, 1)]
+WINE = "influence wine.csv --label kind"
+COMMANDS = {
+    "checkup-digits": ["checkup digits --only set,samples"],
+    "checkup-wine": ["checkup wine.csv --label kind"],
+    "claims": ["claims"],
+    "clean": [WINE, "clean wine.csv --picks picks.json --out cleaned"],
+    "granularity": [f"granularity digits --epochs 12 --samples 300 {TRAINED}"],
+    "influence-digits": ["influence digits"],
+    "influence-wine": [WINE],
+    "pretrain": [f"{PRETRAIN} --method simclr,branches:0.3"],
+    "probe": [
+        f"{PRETRAIN} --method simclr --save networks",
+        f"probe {' '.join(NETWORKS)} --protocols knn,few --device cpu",
+    ],
+    "train": [f"train digits --epochs 25 --samples 300 {TRAINED}"],
+}
+"""Of the last of them the answer is kept."""
+CLAIMED = ("claim", "answer", "value", "low", "high", "n", "agree", "others")
+"""Of a claim; its words are in the ledger and on the pages."""
+PICKS = {"format": "rarefy picks 1", "data": "wine.csv", "read": {"label": "kind"}}
+LEFT_OUT = ("seconds", "store", "written", "page", "path", "log")
+"""Times and places."""
 
 
 class Compared(NamedTuple):
@@ -44,7 +79,7 @@ class Compared(NamedTuple):
         """``record``, the fixture record_property: pytest's last lines say which way it was."""
         for way, number in self.ways.items():
             record(f"golden {way} of {kind_of_machine()}", number)
-        hint = "meant? python tests/golden/pinned.py simulations --write"
+        hint = "meant? python tests/golden/pinned.py simulations (or verbs) --write"
         assert not self.changes, "\n".join([*self.changes, hint])
 
 
@@ -119,6 +154,61 @@ class Simulations:
         SIMULATIONS.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
+def answer_of(name: str, folder: Path) -> Any:
+    """What the last of the commands says in an empty folder, without times and places, numbers to
+    six digits."""
+    from planted import wine_with_five
+
+    from rarefy import cli
+    from rarefy.core.threads import exactly
+
+    answer: Any = None
+    with pytest.MonkeyPatch.context() as patched, exactly(1):
+        patched.chdir(folder)
+        patched.setenv("RAREFY_DATA", str(folder / "sets"))
+        patched.setenv("RAREFY_COMPILE", "0")
+        patched.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
+        features, labels, *_ = wine_with_five()
+        table = pd.DataFrame(features).rename(columns="feature {}".format).assign(kind=labels)
+        table.to_csv("wine.csv", index=False)
+        for command in COMMANDS[name]:
+            with redirect_stdout(StringIO()) as said, redirect_stderr(StringIO()) as errors:
+                code = cli.main([*command.split(), "--json"])
+            assert code == 0, f"rarefy {command}: exit code {code}: {errors.getvalue()}"
+            answer = json.loads(
+                said.getvalue(),
+                object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k not in LEFT_OUT},
+                parse_float=lambda number: float(f"{float(number):.6g}"),
+            )
+            if "doubts" in answer:  # (whoever looks at them believes what is suggested)
+                new = {doubt["id"]: doubt["suggested_label"] for doubt in answer["doubts"]}
+                picks = [{"id": i, "decision": "relabel", "new_label": new[i]} for i in new]
+                Path("picks.json").write_text(json.dumps({**PICKS, "picks": picks}))
+    if name == "claims":
+        answer = [{field: claim[field] for field in CLAIMED} for claim in answer]
+    return answer
+
+
+def form_of(answer: Any) -> Any:
+    """Names without their values; of a list what is in its first entry."""
+    if isinstance(answer, dict):
+        return {name: form_of(part) for name, part in answer.items()}
+    return [form_of(part) for part in answer[:1]] if isinstance(answer, list) else "value"
+
+
+def compared_answer(name: str, answer: Any) -> Compared:
+    path = VERBS / f"{name}.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    before, way, relative = kept.get("answer"), "answers to a tolerance, none are", ELSEWHERE
+    if kept.get("kind") == kind_of_machine():
+        way, relative = "answers to five digits, with those", compare.RELATIVE
+    elif name in TRAININGS:
+        before, answer, way = form_of(before), form_of(answer), "answers by their form, none are"
+    with patch.object(compare, "RELATIVE", relative):
+        changes = [f"{name}{change}" for change in compare.differences(before, answer)]
+    return Compared(changes, {way: 1})
+
+
 def simulations(asked: argparse.Namespace) -> Iterator[str]:
     from registered_studies import STUDIES, tiny
 
@@ -132,15 +222,26 @@ def simulations(asked: argparse.Namespace) -> Iterator[str]:
         kept.save(["kinds", *STUDIES])
 
 
+def verbs(asked: argparse.Namespace) -> Iterator[str]:
+    for name in asked.names or COMMANDS:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = answer_of(name, Path(folder))
+        yield from compared_answer(name, answer).changes
+        if asked.write:
+            kept = {"kind": kind_of_machine(), "answer": answer}
+            text = json.dumps(kept, indent=1, ensure_ascii=False)
+            (VERBS / f"{name}.json").write_text(text + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["simulations"])
-    parser.add_argument("names", nargs="*", help="all if none")
+    parser.add_argument("what", choices=("simulations", "verbs"))
+    parser.add_argument("names", nargs="*", help="of studies or of answers; all if none")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--add-kind", action="store_true")
     asked = parser.parse_args()
-    sys.path.insert(0, str(SIMULATIONS.parents[1]))  # what tests share
-    changes = [*simulations(asked)]
+    sys.path.insert(0, str(VERBS.parents[1]))  # what tests share
+    changes = [*(verbs if asked.what == "verbs" else simulations)(asked)]
     print(*changes, f"{len(changes)} differences", sep="\n")
     return int(bool(changes) and not asked.write)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pinned
@@ -60,6 +62,14 @@ def test_every_kind_of_change_is_seen() -> None:
         assert len(found) == 1 and told in found[0], found
 
 
+@pytest.mark.parametrize("name", pinned.COMMANDS)
+def test_a_verb_says_the_same(
+    name: str, tmp_path: Path, record_property: Callable[[str, int], None]
+) -> None:
+    answer = pinned.answer_of(name, tmp_path)
+    pinned.compared_answer(name, answer).demand_none(record_property)
+
+
 @pytest.mark.parametrize(
     ("kind", "moved", "told"),
     [("", 1e-6, 1), ("another", 1e-6, 0), ("another", 0.1, 1), ("another", np.nan, 1)],
@@ -78,3 +88,23 @@ def test_a_moved_output_is_told(kind: str, moved: float, told: int) -> None:
     assert [*ways.values()] == [int(not kind), int(bool(kind))]
     kept.keep("study", after, adding=True)
     assert len(kept.lines["study loss"]["bits"]) == 1 + (not told)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "number", "told"),
+    [("influence-wine", "highest", "influence", 1), ("pretrain", "rows", "accuracy", 0)],
+)
+def test_a_moved_number_of_an_answer_is_told(
+    name: str, table: str, number: str, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine of another kind from a thousandth on, and not of trainings."""
+    kept = json.loads((pinned.VERBS / f"{name}.json").read_text())
+    old = kept["answer"][table][0][number]
+    for kind, factor, lines in ((kept["kind"], 1.0001, 1), ("", 1.0001, 0), ("", 1.01, told)):
+        monkeypatch.setattr(pinned, "kind_of_machine", lambda kind=kind: kind)
+        answer = copy.deepcopy(kept["answer"])
+        answer[table][0][number] *= factor
+        line = f"{name}.{table}[0].{number}: {old} became {old * factor}"
+        assert pinned.compared_answer(name, answer).changes == [line] * lines
+        del answer[table][0][number]
+        assert len(pinned.compared_answer(name, answer).changes) == 1
