@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
@@ -114,6 +115,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr != "heavy":  # no test cuts the power, but those measure
         os.fsync = lambda fd: None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """To the last bit or to a tolerance: how golden numbers were compared (``pinned.py``)."""
+    ways: Counter[str] = Counter()
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            ways.update({way: n for way, n in report.user_properties if way.startswith("golden")})
+    for way, number in (+ways).items():
+        terminalreporter.write_line(f"{number} {way}")
 
 
 @pytest.fixture

@@ -6,10 +6,12 @@ import ast
 import dataclasses
 import inspect
 import textwrap
+from collections.abc import Callable
 from itertools import chain, pairwise
 
 import numpy as np
 import pytest
+from pinned import Simulations
 from registered_studies import (
     assert_declared,
     every_study,
@@ -93,6 +95,13 @@ def test_it_returns_what_it_declares_in_the_declared_shape(kind: type[Study]) ->
     assert sum(len(batch.cells) for batch in returned) == len(grid_of(study))
     for batch in returned:
         assert_declared(study, len(batch.cells), batch.found)
+
+
+@every_study
+def test_its_numbers_are_the_golden_ones(
+    kind: type[Study], record_property: Callable[[str, int], None]
+) -> None:
+    Simulations().compared(kind.name, tiny(kind)[1]).demand_none(record_property)
 
 
 @every_study
