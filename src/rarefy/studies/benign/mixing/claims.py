@@ -29,7 +29,7 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
                 Reading(
                     "B14.1" if primary else "B14",
                     f"{before}accuracy rises with the share of long-tailed training samples",
-                    lambda at: at["accuracy"].mean("gamma"),
+                    lambda at: at["accuracy"].mean("gamma", skipna=False),
                     rises("share", shared=True),
                     at={"schedule": schedule, "moment": "free", "kind": kind},
                     note=_ends,

@@ -9,6 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
+from rarefy.measure.estimates import finite_mean
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.stages.experiment import StagesExperiment
@@ -29,8 +30,10 @@ LEMMA = {"signal": "Lemma F.1", "noise": "Lemma H.1"}
 
 def stage_of(results: xr.Dataset, regime: str) -> xr.DataArray:
     """Length of the stage the lemma of this regime is about, to the last level: (varied, factor,
-    seed)."""
-    return results[f"{COEFFICIENT[regime]}_stage"].sel(regime=regime).isel(level=-1)
+    seed); infinite where a run was too short for it, NaN where it was lost."""
+    here = results[[f"{COEFFICIENT[regime]}_stage", "nonfinite_step"]].sel(regime=regime)
+    stage = here[f"{COEFFICIENT[regime]}_stage"].isel(level=-1)
+    return stage.where(stage.notnull() | (here["nonfinite_step"] != -1), np.inf)
 
 
 def exponent(stage: xr.DataArray) -> st.Slope:
@@ -98,20 +101,20 @@ def _constants(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -
 
 
 def _values(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -> str:
-    means = _constants(experiment, stage, regime).mean(axis=0)
-    if not np.isfinite(means).all():
-        return f"{int(stage.isnull().sum())} runs were too short for it"
+    means = finite_mean(_constants(experiment, stage, regime))
+    if short := int(np.isinf(stage).sum()):
+        return f"{short} runs were too short for it"
     return f"{means.min():.3g} to {means.max():.3g} in {len(means)} cells"
 
 
 def _spread(found: np.ndarray) -> st.Interval:
     """By what factor the mean of a cell is off the median of all, (seed, cell), at most; none where
     a stage is missing, since a stage longer than the training would be the largest."""
-    if not np.isfinite(found).all():
+    if np.isinf(found).any():
         return st.Interval(np.nan, np.nan, np.nan, len(found))
 
     def of_means(sample: np.ndarray) -> np.ndarray:
-        logs = np.log(sample.mean(axis=1))
+        logs = np.log(finite_mean(sample, 1))
         off = np.abs(logs - np.median(logs, axis=1, keepdims=True))
         return np.asarray(np.exp(off.max(axis=1)))
 
