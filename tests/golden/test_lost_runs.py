@@ -29,9 +29,13 @@ def _seeds(path: Path) -> int:
 NAMES = [path.stem for path in sorted(RESULTS.glob("*.parquet")) if _seeds(path) >= SEVERAL]
 BY_PLACE = {"contrast-pruning-map-paper": "halves of the seeds are told apart by their place"}
 """Results of which a judge needs seeds to be dropped, not only to be missing."""
-SLOW = {f"contrast-{name}-paper" for name in ("init", "regression", "separability")}
+SLOW = ("alignment", "init", "regression", "separability", "similarity")
 every_result = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.split("-")[1] in SLOW else ())
+        for name in NAMES
+    ],
 )
 
 
@@ -73,6 +77,16 @@ def test_a_lost_run_says_nothing_and_other_runs_of_its_seed_all_they_said() -> N
     others = {"eps_min": [0, 2, 3], "seed": slice(0, 9)}
     xr.testing.assert_identical(found.isel(others), dataset.isel(others))
     assert finite_runs(dataset.assign(nonfinite_step=steps * 0)).sizes["seed"] == 100
+
+
+@every_result
+def test_where_all_runs_are_lost_nothing_is_decided(name: str) -> None:
+    study, scale, dataset = results_of(name)
+    nothing = with_lost(dataset, dataset["nonfinite_step"] < np.inf)
+    for verdict in judge(study, nothing, scale):
+        assert verdict.outcome not in ("holds", "fails") and verdict.n == 0, verdict.identity
+    study.picture(nothing)
+    study.tables(nothing)
 
 
 @every_result

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.statistics import Interval
 from rarefy.studies.benign.constants import MOST, premise, share_of
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
@@ -71,7 +72,7 @@ def _left(at: xr.Dataset) -> Interval:
 
 
 def _reason(at: xr.Dataset, share: Interval) -> str:
-    free, held = (np.nanmean(gain) for gain in _gains(at))
+    free, held = (finite_mean(gain) for gain in _gains(at))
     return (
         f"about the paper's reason, Gamma, which alone would leave nothing: gain {free:.3f} free, "
         f"{held:.3f} held, mean over Gamma"

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.statistics import Identity, judge_bound, judge_difference, mean_interval
 from rarefy.studies.granularity.ablation.arms import PAPER, linear_readout, rate_of
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
@@ -97,7 +98,7 @@ def _schedule(end: xr.Dataset, named: Naming, main: bool) -> list[Verdict]:
         rate = "1/log^5(d)" if arm == SCHEDULED else rate_of(arm)
         hard, easy = (
             " and ".join(
-                f"{np.nanmean(_error(end, each, name, 'coarse')):.3f}" for each in (arm, standard)
+                f"{finite_mean(_error(end, each, name, 'coarse')):.3f}" for each in (arm, standard)
             )
             for name in ("hard_error", "easy_error")
         )

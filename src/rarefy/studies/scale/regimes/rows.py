@@ -95,7 +95,7 @@ class Boundaries:
     def lost(self) -> float:
         """Share of the rows without one in the range."""
         above, below, rows = self.beyond
-        return (above + below) / rows
+        return (above + below) / max(rows, 1)
 
     def unfitted(self, study: RegimesExperiment) -> float:
         """Share at which the training loss was not of order epsilon when the updates were used up:
