@@ -32,10 +32,7 @@ BY_PLACE = {"contrast-pruning-map-paper": "halves of the seeds are told apart by
 SLOW = ("alignment", "init", "regression", "separability", "similarity")
 every_result = pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name.split("-")[1] in SLOW else ())
-        for name in NAMES
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name.split("-")[1] in SLOW)) for name in NAMES],
 )
 
 

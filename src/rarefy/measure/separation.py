@@ -59,6 +59,8 @@ def crossing(strength: Array, error: Array, level: float, classes: int) -> Array
     Between two strengths the separation is taken as linear in |u|^2, to which theory has it
     proportional.
     """
+    if len(strength) < 2:
+        return np.full(error.shape[:-1], np.nan)
     falls = (error[..., :-1] >= level) & (error[..., 1:] < level)
     place = falls.argmax(axis=-1)[..., None]
     ends = np.concatenate([place, place + 1], axis=-1)
