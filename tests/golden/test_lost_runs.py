@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def with_lost(dataset: xr.Dataset, lost: xr.DataArray) -> xr.Dataset:
     """The same of which some runs stopped being finite at the first step."""
     steps = dataset["nonfinite_step"].where(~lost, 0)
     return dataset.where(~lost).assign(nonfinite_step=steps)
+
+
+def missing(content: Any, where: str = "") -> list[str]:
+    """Places at which a golden content has no number."""
+    if isinstance(content, str):
+        return [where] if re.search(r"\bnan\b", content) else []
+    if not isinstance(content, dict | list):
+        return []
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    return [place for name, one in inner for place in missing(one, f"{where}.{name}")]
 
 
 @every_result
@@ -92,8 +103,8 @@ def test_single_lost_runs_turn_no_verdict_round_and_stop_nothing(name: str) -> N
     steps = dataset["nonfinite_step"]
     drawn = np.random.default_rng(0).random(steps.shape) < 0.05
     some = with_lost(dataset, xr.DataArray(drawn, dims=steps.dims))
-    study.picture(some)
-    study.tables(some)
+    for shown in (study.picture, study.tables):
+        assert set(missing(plain(shown(some)))) <= set(missing(plain(shown(dataset))))
     for before, after in zip(judge(study, dataset, scale), judge(study, some, scale), strict=True):
         assert {before.outcome, after.outcome} != {"holds", "fails"}, before.identity
         assert not re.search(r"\bnan\b", after.note) or "nan" in before.note, after.note

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.statistics import BIG_O, OMEGA, Interval, bootstrap_interval, mean_interval
 from rarefy.studies.benign.setting import ClassNoiseExperiment
 
@@ -57,7 +58,7 @@ def small_mean_loss(study: ClassNoiseExperiment) -> float:
 
 def premise(study: ClassNoiseExperiment, loss: np.ndarray) -> str:
     """Why Theorem 1 says nothing of networks with such training losses; empty where it speaks."""
-    mean = float(np.nanmean(loss)) if np.isfinite(loss).any() else np.nan
+    mean = float(finite_mean(loss, None))
     if mean <= small_mean_loss(study):
         return ""
     return f"training loss {mean:.2g}, Theorem 1 asks for a small one"

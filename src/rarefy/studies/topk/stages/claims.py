@@ -30,10 +30,8 @@ LEMMA = {"signal": "Lemma F.1", "noise": "Lemma H.1"}
 
 def stage_of(results: xr.Dataset, regime: str) -> xr.DataArray:
     """Length of the stage the lemma of this regime is about, to the last level: (varied, factor,
-    seed); infinite where a run was too short for it, NaN where it was lost."""
-    here = results[[f"{COEFFICIENT[regime]}_stage", "nonfinite_step"]].sel(regime=regime)
-    stage = here[f"{COEFFICIENT[regime]}_stage"].isel(level=-1)
-    return stage.where(stage.notnull() | (here["nonfinite_step"] != -1), np.inf)
+    seed)."""
+    return results[f"{COEFFICIENT[regime]}_stage"].sel(regime=regime).isel(level=-1)
 
 
 def exponent(stage: xr.DataArray) -> st.Slope:
@@ -50,7 +48,9 @@ def verdicts(experiment: StagesExperiment, results: xr.Dataset, scale: str) -> l
     regimes, varied = (results[name].values.tolist() for name in ("regime", "varied"))
     found, worst = [], {}
     for regime in regimes:
-        stage = stage_of(results, regime)
+        stage, ended = stage_of(results, regime), results["nonfinite_step"].sel(regime=regime)
+        # infinite where a run was too short for it, NaN where it was lost
+        stage = stage.where(stage.notnull() | (ended != -1), np.inf)
         named = Naming(experiment, scale, f"{regime} regime: ", f", {experiment.setting}")
         place = list(COEFFICIENT).index(regime) + 1
         name = named(f"S11.{place}", f"{LEMMA[regime]}'s constant, largest factor from its middle")
