@@ -30,8 +30,8 @@ def agreement(first: ArrayLike, second: ArrayLike) -> float:
 
 def _compared(*regions: ArrayLike) -> tuple[Mask, ...]:
     """Both in the cells that both have."""
-    there = ~np.any([np.isnan(np.asarray(region, dtype=float)) for region in regions], axis=0)
-    return tuple(np.asarray(region)[there].astype(bool) for region in regions)
+    measured = ~np.isnan(np.sum(np.broadcast_arrays(*regions), axis=0, dtype=float))
+    return tuple(np.asarray(region)[measured].astype(bool) for region in regions)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def fit_boundaries(
     the edge of the diagram leaves its factor open; the search then gives the smallest that fits: a
     lower boundary far below the diagram, an upper one just outside it.
     """
-    there = ~np.isnan(np.asarray(region, dtype=float))
-    inside = np.asarray(region, dtype=bool) & there
+    measured = ~np.isnan(np.asarray(region, dtype=float))
+    inside = np.asarray(region, dtype=bool) & measured
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not inside.any():
         return BoundaryFit(np.nan, np.nan, np.nan)
@@ -76,7 +76,7 @@ def fit_boundaries(
         below = ys[None, None, :] <= highs[:, None, None] * high_shape[None, :, None]
         found = (-1.0, np.nan, np.nan)
         for a, over in zip(lows, above, strict=True):
-            both = over[None] & below & there
+            both = over[None] & below & measured
             hit = (both & inside).sum(axis=(1, 2))
             joint = (both | inside).sum(axis=(1, 2))
             score = hit / joint

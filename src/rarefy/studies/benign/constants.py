@@ -10,8 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import BIG_O, OMEGA, Interval, bootstrap_interval, mean_interval
+from rarefy.measure.statistics import (
+    BIG_O,
+    OMEGA,
+    Interval,
+    bootstrap_interval,
+    finite_mean,
+    mean_interval,
+)
 from rarefy.studies.benign.setting import ClassNoiseExperiment
 
 

@@ -17,7 +17,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Experiment, Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.studies.kit.arrays import by_seed, picked
 from rarefy.studies.kit.premise import undecided
 
@@ -71,7 +70,7 @@ def _bound(limit: float, side: Literal["at_least", "at_most"], worst_along: str 
     def expect(identity: st.Identity, at: xr.Dataset, taken: Any, note: str) -> Verdict:
         if worst_along is not None and taken.size:
             values, axis = by_seed(taken, worst_along), taken[worst_along].values
-            margin = finite_mean(values) if side == "at_least" else -finite_mean(values)
+            margin = st.finite_mean(values) if side == "at_least" else -st.finite_mean(values)
             place = int(np.nan_to_num(margin, nan=np.inf).argmin())
             taken, note = values[:, place], note.format(worst=f"{axis[place]:g}")
         samples = taken if isinstance(taken, st.Interval) else np.asarray(taken)

@@ -9,11 +9,11 @@ import numpy as np
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.statistics import (
     Identity,
     Interval,
     bootstrap_interval,
+    finite_mean,
     judge_bound,
     mean_interval,
 )

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import judge_bound, judge_trend, spearman_trend
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_trend, spearman_trend
 from rarefy.studies.benign.constants import READ
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.benign.features.fall import fall_verdicts

@@ -9,8 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import judge_bound, judge_trend, spearman_trend
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_trend, spearman_trend
 from rarefy.studies.benign.constants import MOST, premise, share_of, small_mean_loss
 from rarefy.studies.benign.majority.experiment import MajorityExperiment
 from rarefy.studies.kit.arrays import by_seed, texts

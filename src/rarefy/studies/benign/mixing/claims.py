@@ -6,8 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import Interval
+from rarefy.measure.statistics import Interval, finite_mean
 from rarefy.studies.benign.constants import MOST, premise, share_of
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
 from rarefy.studies.kit.arrays import texts

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.studies.benign.constants import READ, premise
 from rarefy.studies.benign.tail.experiment import TailExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
@@ -58,7 +57,7 @@ class TailCells:
         """The largest c with error <= (K - 1) exp(-c L^2 Gamma), (..., cell), of (..., seed,
         cell)."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((self.classes - 1) / finite_mean(error, -2)) / self.x)
+            return np.asarray(np.log((self.classes - 1) / st.finite_mean(error, -2)) / self.x)
 
     def constant_at(self, gamma: float, error: Array) -> Array:
         """The same for every L at one Gamma."""
@@ -113,7 +112,7 @@ def _falls(here: xr.Dataset, named: Naming, claim: str) -> Verdict:
     length = here["length"].values
     at = float(length[np.abs(length - 1).argmin()])
     error = by_seed(here["tail_error"].sel(length=at), "gamma")
-    means, gamma = finite_mean(error), here["gamma"].values
+    means, gamma = st.finite_mean(error), here["gamma"].values
     return st.judge_trend(
         named(claim, f"error beyond L = {at:g} falls with Gamma"),
         st.spearman_trend(gamma, error, within_rows=True),

@@ -16,7 +16,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.studies.benign.topk.experiment import TopKExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.reading import Naming
@@ -53,7 +52,7 @@ def _accuracy(accuracy: xr.DataArray, kind: str) -> np.ndarray:
 
 
 def _ends(accuracy: xr.DataArray, kind: str) -> str:
-    means, keep = finite_mean(_accuracy(accuracy, kind)), accuracy["keep"].values
+    means, keep = st.finite_mean(_accuracy(accuracy, kind)), accuracy["keep"].values
     return f"{kind}: {means[-1]:.3f} at keep {keep[-1]:g}, {means[0]:.3f} at {keep[0]:g}"
 
 

@@ -10,8 +10,13 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import Identity, judge_bound, judge_difference, mean_interval
+from rarefy.measure.statistics import (
+    Identity,
+    finite_mean,
+    judge_bound,
+    judge_difference,
+    mean_interval,
+)
 from rarefy.studies.granularity.ablation.arms import PAPER, linear_readout, rate_of
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 from rarefy.studies.granularity.experiment import AS_CHOSEN

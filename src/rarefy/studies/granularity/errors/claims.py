@@ -13,8 +13,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.estimates import finite_mean
-from rarefy.measure.statistics import judge_bound, judge_difference, mean_interval
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_difference, mean_interval
 from rarefy.studies.granularity.errors.experiment import (
     FIXED,
     IN_ALL,

@@ -7,9 +7,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.resampling import resampled_interval
-from rarefy.measure.statistics import judge_difference
+from rarefy.measure.statistics import finite_mean, judge_difference
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.class_noise import UNIT_LENGTH, own_and_others

@@ -7,9 +7,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.resampling import resampled_interval
-from rarefy.measure.statistics import judge_difference
+from rarefy.measure.statistics import finite_mean, judge_difference
 from rarefy.studies.influence.gallery.experiment import INFLUENCE, RANDOM, GalleryExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.out_of_fold import CLASSIFIERS

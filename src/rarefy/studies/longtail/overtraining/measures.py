@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.order_pairs import FEWEST
-from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.measure.statistics import Interval, finite_mean, mean_interval
 from rarefy.tools.longtail.readings import LONG_TAIL, PERCENT
 
 EARLY = 0.4

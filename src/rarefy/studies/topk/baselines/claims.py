@@ -11,7 +11,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.baselines.arms import NAMES
@@ -35,7 +34,7 @@ def verdicts(experiment: BaselinesExperiment, results: xr.Dataset, scale: str) -
         if rival not in chosen or PRIMARY not in chosen:
             continue
         losses = [chosen[each].loss[:, loudest] for each in (rival, PRIMARY)]
-        note = "test loss {:.3g} and {:.3g}".format(*(finite_mean(loss) for loss in losses))
+        note = "test loss {:.3g} and {:.3g}".format(*(st.finite_mean(loss) for loss in losses))
         name = named(claim, f"{NAMES[rival]}: test loss minus TopK's")
         verdict = st.judge_difference(name, losses[0] - losses[1], "positive", note=note)
         unmet = f"SNR is {times:.2g}/n" if claim and times > 1 else ""

@@ -13,7 +13,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.regions import Mask, between, overlap
 from rarefy.studies.kit.arrays import by_seed, known, texts
 from rarefy.studies.kit.premise import undecided
@@ -65,7 +64,7 @@ def _fitted(named: Naming, results: xr.Dataset, reading: str, claim: str) -> lis
     finite = train[np.isfinite(train)]
     note = f"largest {finite.max():.3g}, median {np.median(finite):.2g}" if finite.size else ""
     name = named(claim, f"share of cells with training loss under {FITTED:g}")
-    shares = finite_mean(known(train < FITTED, train).reshape(len(train), -1), 1)
+    shares = st.finite_mean(known(train < FITTED, train).reshape(len(train), -1), 1)
     return [st.judge_bound(name, shares, EVERYWHERE, "at_least", note=note)]
 
 
@@ -90,8 +89,9 @@ def _curves(
     ]
     sigma, keep = regions.axes_of(results)
     good, share = regions.measured_regions(results, reading), regions.spacing(keep)
-    there = ~np.isnan(good) @ share
-    widths = np.divide(np.nan_to_num(good) @ share, there, where=there > 0, out=there * np.nan)
+    measured = ~np.isnan(good) @ share
+    measured[measured == 0] = np.nan
+    widths = np.nan_to_num(good) @ share / measured
     # a rho per seed: its noise levels share their draws; 0 where the width never changes
     rhos = [
         np.nan_to_num(st.spearman_trend(sigma, row, permutations=1).rho)
@@ -117,7 +117,7 @@ def _overlap(
     below = keep[None, :] < low[:, None]
     for side, among in (("below the lower", below), ("above the upper", ~inside & ~below)):
         name = named("S7", f"cells {side} curve with a test loss of {LEARNT:g} or more, share")
-        shares = 1 - finite_mean(good[:, among], 1)
+        shares = 1 - st.finite_mean(good[:, among], 1)
         note = "the whole diagram would have 0"
         found.append(st.judge_bound(name, shares, 0.5, "at_least", note=note))
     return found
@@ -134,7 +134,7 @@ def _outside(
     inside = between(keep, *regions.published_curves(experiment, sigma))
     rows = np.flatnonzero(inside.any(axis=1) & ~inside[:, -1])
     gap: list[np.ndarray] = [
-        finite_mean(loss[:, row, inside[row]], 1) - loss[:, row, dense[0]]
+        st.finite_mean(loss[:, row, inside[row]], 1) - loss[:, row, dense[0]]
         for row in rows
         if len(dense)
     ]
@@ -148,7 +148,7 @@ def _outside(
     )
     starved = st.judge_bound(
         named("S5", "K under Theorem 4.5's bound, test loss at least log(T)/4, share"),
-        finite_mean(known(loss >= floor, loss)[:, few], 1),
+        st.finite_mean(known(loss >= floor, loss)[:, few], 1),
         0.9,
         "at_least",
     )
@@ -186,7 +186,7 @@ def _first_update(named: Naming, experiment: PhaseExperiment, results: xr.Datase
     return [
         st.judge_equal(
             named(claim, f"first update, {what}"),
-            finite_mean(measured / law, 1),
+            st.finite_mean(measured / law, 1),
             1.0,
             CLOSE,
             note=note if claim == "S12.2" else "",

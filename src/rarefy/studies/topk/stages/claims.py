@@ -9,7 +9,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.stages.experiment import StagesExperiment
@@ -101,7 +100,7 @@ def _constants(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -
 
 
 def _values(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -> str:
-    means = finite_mean(_constants(experiment, stage, regime))
+    means = st.finite_mean(_constants(experiment, stage, regime))
     if short := int(np.isinf(stage).sum()):
         return f"{short} runs were too short for it"
     return f"{means.min():.3g} to {means.max():.3g} in {len(means)} cells"
@@ -114,7 +113,7 @@ def _spread(found: np.ndarray) -> st.Interval:
         return st.Interval(np.nan, np.nan, np.nan, len(found))
 
     def of_means(sample: np.ndarray) -> np.ndarray:
-        logs = np.log(finite_mean(sample, 1))
+        logs = np.log(st.finite_mean(sample, 1))
         off = np.abs(logs - np.median(logs, axis=1, keepdims=True))
         return np.asarray(np.exp(off.max(axis=1)))
 

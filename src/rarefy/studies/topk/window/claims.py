@@ -7,14 +7,11 @@ The paper's algorithm (Sec. 3) sets weights to zero and goes on with the descent
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
-from rarefy.measure.estimates import finite_mean
 from rarefy.measure.regions import Mask
 from rarefy.studies.kit.arrays import known, texts
 from rarefy.studies.kit.premise import undecided
@@ -77,13 +74,15 @@ def _rescue(
     chance = topk.chance_loss(classes)
     ceiling = topk.signal_test_loss_ceiling(fitted, classes, n)
     missed = premises(experiment, float(results["sigma"].min()))[0]
-    why, loose, note, mean = "", "", "", partial(finite_mean, axis=None)
+    why, loose, note = "", "", ""
     if len(rows):
         kept = np.unique(results["keep"].values[columns]).tolist()
+        pooled = (inside, whole, fitted, inside / fitted)
+        means = [st.mean_interval(values).mean for values in pooled]
         note = (
-            f"K = {', '.join(map(str, kept))}; test loss {mean(inside):.3g}, dense "
-            f"{mean(whole):.3g}, guessing {chance:.3g}, training loss {mean(fitted):.2g}; "
-            f"test loss over T L_S {mean(inside / fitted) / classes:.3g}; Condition 4.1's d, "
+            f"K = {', '.join(map(str, kept))}; test loss {means[0]:.3g}, dense {means[1]:.3g}, "
+            f"guessing {chance:.3g}, training loss {means[2]:.2g}; "
+            f"test loss over T L_S {means[3] / classes:.3g}; Condition 4.1's d, "
             f"as printed, is missed {missed.ratio:.2g} times"
         )
         loose = "8 e^4 T L_S is not below log T" if (ceiling >= chance).any() else ""
@@ -93,12 +92,12 @@ def _rescue(
     what = "K in the window at SNR = 1/n, test loss"
 
     def share(claim: str, said: str, limit: Numbers) -> Verdict:
-        shares = finite_mean(known(inside <= limit, inside, limit), 1)
+        shares = st.finite_mean(known(inside <= limit, inside, limit), 1)
         return st.judge_bound(
             named(claim, f"{what} at most {said}, share"), shares, MOST, "at_least", note=note
         )
 
-    gap = finite_mean(inside - whole, 1)
+    gap = st.finite_mean(inside - whole, 1)
     name = named(below, f"{what} minus that of dense training")
     found = [
         undecided(share(at_most, "8 e^4 T L_S", ceiling), loose),
@@ -123,11 +122,11 @@ def _too_few(
     why = "" if few.any() else "no K of the grid is under Theorem 4.5's bound"
     others = ~few & few.any(axis=1, keepdims=True)
     large, fitted = known(test >= floor, test), known(train < FITTED, train)[:, few]
-    alike = finite_mean(large[:, others], None)
+    alike = st.finite_mean(large[:, others], None)
     loss = large[:, few]
     note = (
         f"K up to d (1 - sqrt(1 - exp(-2 mu^2/(pi sigma_p^2)))) - sqrt(d log 10); test loss "
-        f"{finite_mean(test[:, few], None):.3g}; of the other K, dense among them, {alike:.0%} "
+        f"{st.finite_mean(test[:, few], None):.3g}; of the other K, dense among them, {alike:.0%} "
         "have it too"
         if few.any()
         else ""
@@ -136,14 +135,14 @@ def _too_few(
     found = [
         st.judge_bound(
             named(order, "K under Theorem 4.5's bound, test loss at least log(T)/4, share"),
-            finite_mean(loss, 1),
+            st.finite_mean(loss, 1),
             MOST,
             "at_least",
             note=note,
         ),
         st.judge_bound(
             named(small, f"K under Theorem 4.5's bound, training loss under {FITTED:g}, share"),
-            finite_mean(fitted, 1),
+            st.finite_mean(fitted, 1),
             MOST,
             "at_least",
         ),
