@@ -21,9 +21,11 @@ from registered_studies import (
 )
 
 from rarefy.core.contracts import OUTCOMES, Study
+from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.ledger.claims import load_claims
 from rarefy.ledger.verdicts import load_verdicts
+from rarefy.studies.api import judge
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -185,3 +187,19 @@ def test_tables_have_as_many_entries_a_row_as_columns(kind: type[Study]) -> None
     for table in study.tables(results):
         assert table.name and table.title and table.caption and table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@every_study
+def test_one_value_of_an_axis_is_refused_or_judged_and_shown(kind: type[Study]) -> None:
+    study, results = tiny(kind)
+    for axis in study.axes:
+        for place in {0, results.sizes[axis] - 1}:
+            try:
+                cut = kind.at("tiny", **{axis: getattr(study, axis)[place]})
+            except UsageError:
+                continue
+            some = results.isel({axis: [place]})
+            for verdict in judge(cut, some, "tiny"):
+                assert verdict.outcome in ("inconclusive", "premise-not-met") or verdict.n > 0
+            assert all(picture.panels for picture in cut.picture(some))
+            assert all(table.columns for table in cut.tables(some))

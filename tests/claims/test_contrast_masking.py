@@ -111,6 +111,17 @@ def test_the_right_neurons_must_beat_nothing_the_smallest_and_random_ones(
     assert [others[words] for words in conditions] == ["fails"] * 3  # no effect at all
 
 
+def test_a_lost_run_takes_its_twin_along_and_no_other() -> None:
+    study = ContrastMasking.at("tiny", eps_min=(0.25, 0.5, 1.0))
+
+    def best(c: xr.DataArray) -> xr.DataArray:
+        lost = (c["mask"] == "rare") & (c["eps_min"] == 1) & (c["seed"] == 1)
+        return (c["eps_min"] + 0.125 * (c["mask"] == "rare")).where(~lost)
+
+    (gain,) = (v for v in study.verdicts(results(best, study), "tiny") if v.claim == "Q1.1")
+    assert gain.value == 0.125 and gain.n == len(results(best, study)["seed"])
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

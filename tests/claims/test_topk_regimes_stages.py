@@ -102,6 +102,7 @@ def results(**off: float) -> xr.Dataset:
         powers = np.array([EXPONENTS[regime].get(q, 0) + off.get(q, 0.0) for q in STUDY.varied])
         values = 200 * factor ** powers[:, None, None, None] * np.array(STUDY.levels)
         data[name] = ((*STUDY.axes, "seed", "level"), values[None] * jitter)
+    data["nonfinite_step"] = ((*STUDY.axes, "seed"), np.full(jitter.shape[:-1], -1.0))
     return xr.Dataset(data, coordinates)
 
 
@@ -155,6 +156,11 @@ def test_a_stage_that_was_not_reached_is_missing_and_said_to_be() -> None:
     assert said["S11.1"].outcome == "inconclusive"
     assert "24 runs were too short for it" in said["S11.1"].note
     assert said["S11.2"].outcome == "holds"
+    # one that was lost is not one that was too short
+    data = results().sel(varied=["mu", "lr"])
+    lost = (data["seed"] == 2) & (data["factor"] == 4.0)
+    data = data.where(~lost).assign(nonfinite_step=data["nonfinite_step"].where(~lost, 5))
+    assert {judged(data)[name].outcome for name in PRIMARIES} == {"holds"}
 
 
 def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:

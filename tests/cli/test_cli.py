@@ -35,6 +35,24 @@ def test_a_study_of_another_package_runs(command: Rarefy, tmp_path: Path) -> Non
     assert (tmp_path / "res" / "toy-tiny.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("study", "axis"),
+    [
+        ("benign-features", "strength=0.01"),
+        ("benign-homogeneous", "strength=0.5"),
+        ("benign-tail", "gamma=5"),
+        ("benign-training", "strength=6"),
+    ],
+)
+def test_one_value_of_an_axis_is_run_judged_and_reported(
+    study: str, axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", study, "--scale", "tiny", "--set", axis, "--device", "cpu"]) == 0
+    assert cli.main(["report", f"runs/{study}-tiny", "--out", "page.html"]) == 0
+    assert "could not be" not in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_a_store_and_results_are_reported(only_toy: Path) -> None:
     assert cli.main(["run", "toy", "--scale", "tiny", "--results", "res"]) == 0
     assert cli.main(["report", "runs/toy-tiny", "res", "--out", "page.html"]) == 0

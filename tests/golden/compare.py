@@ -31,28 +31,28 @@ RELATIVE = 1e-5
 
 def golden_of(path: Path) -> dict[str, Any]:
     """What a file of results is judged to say and show."""
-    from rarefy.studies.api import read_results
+    from rarefy.studies.api import judge, read_results
 
     study, scale, dataset = read_results(path)
     found = {
-        "verdicts": study.verdicts(dataset, scale),
+        "verdicts": judge(study, dataset, scale),
         "pictures": study.picture(dataset),
         "tables": study.tables(dataset),
     }
-    return {name: _plain(value) for name, value in found.items()}
+    return {name: plain(value) for name, value in found.items()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Dataclasses, arrays and numbers as JSON can hold them."""
     if dataclasses.is_dataclass(value):
         fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-        return {"": type(value).__name__, **{name: _plain(one) for name, one in fields.items()}}
+        return {"": type(value).__name__, **{name: plain(one) for name, one in fields.items()}}
     if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.tolist()]
+        return [plain(one) for one in value.tolist()]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, list | tuple | range):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
     if value is None or isinstance(value, bool | int | str):

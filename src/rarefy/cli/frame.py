@@ -321,7 +321,7 @@ def results_in(named: Place | str) -> list[Place]:
 
 def judge_path(path: Place) -> Judged:
     """A file of results, or a finished store, with its verdicts."""
-    from rarefy.studies.api import open_store, read_results
+    from rarefy.studies.api import judge, open_store, read_results
 
     if path.suffix in (".json", ".parquet"):
         study, scale, dataset = read_results(path)
@@ -333,7 +333,7 @@ def judge_path(path: Place) -> Judged:
                 f"store {path} has {done.sum()} of {len(done)} cells; finish its run first"
             )
         study, scale, dataset = cast("Study", store.study), store.scale, store.read()
-    return study, scale, dataset, study.verdicts(dataset, scale)
+    return study, scale, dataset, judge(study, dataset, scale)
 
 
 def print_(what: Any, fold: bool = True) -> None:

@@ -109,6 +109,7 @@ def run(
     from rarefy.studies import get_study
 
     kind = get_study(study)  # before what takes seconds to import: a wrong name is told at once
+    from rarefy.studies.api import judge
     from rarefy.sweep.growing import begin_with_results
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, find_finished, write_results
@@ -150,7 +151,7 @@ def run(
     keep_options(store)
     verdicts = []
     if execution.finished:
-        verdicts = at_scale.verdicts(execution.dataset, scale)
+        verdicts = judge(at_scale, execution.dataset, scale)
         if folder_of_results is not None:
             written = write_results(at_scale, scale, execution.dataset, folder_of_results)
             print(f"results: {written}", file=sys.stderr)

@@ -162,7 +162,7 @@ def demo(
     from rarefy.core.settings import resolve_device
     from rarefy.report import write_report
     from rarefy.studies import load_studies
-    from rarefy.studies.api import open_store
+    from rarefy.studies.api import judge, open_store
     from rarefy.sweep.estimate import Forecast
     from rarefy.sweep.grid import grid_of
     from rarefy.sweep.results import find_results
@@ -189,7 +189,7 @@ def demo(
         ran = run_study(study, "quick", store, device, "float32", overwrite, left, progress=bar)
         if not ran.finished:
             raise OutOfTime(f"{study.name} is not judged: {ran.note}")
-        fresh.append((study, "quick", ran.dataset, study.verdicts(ran.dataset, "quick")))
+        fresh.append((study, "quick", ran.dataset, judge(study, ran.dataset, "quick")))
         forecast.done(study.name)
         _tell(fresh[-1], forecast)
     committed: list[Judged] = []

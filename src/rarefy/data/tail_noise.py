@@ -139,7 +139,7 @@ def tilted(
         directions = axes[noise.special_axes().to(zeta.device)][None]
     directions = directions.to(zeta)
     length = directions.norm(dim=2, keepdim=True)
-    if directions.shape[1:] != noise.eigenvalues.shape[1:] or not bool((length > 0).all()):
+    if directions.shape[1:] != noise.eigenvalues.shape[1:] or bool((length == 0).any()):
         allowed = f"must be (run or 1, {noise.classes}, {noise.d}), none of them 0"
         raise bad_value("directions", tuple(directions.shape), allowed)
     rows = max(len(directions), len(labels))

@@ -49,13 +49,20 @@ def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95, fewest: in
     values = np.asarray(samples, dtype=np.float64)
     there = np.isfinite(values)
     n = there.sum(axis=axis)
-    filled = np.where(there, values, 0.0)
-    mean = np.where(n > 0, filled.sum(axis=axis) / np.maximum(n, 1), np.nan)
+    mean = finite_mean(values, axis)
     residual = np.where(there, values - np.expand_dims(mean, axis), 0.0)
     variance = (residual**2).sum(axis=axis) / np.maximum(n - 1, 1)
     half = t_quantile(np.maximum(n - 1, 1), level) * np.sqrt(variance / np.maximum(n, 1))
     half = np.where(n >= max(fewest, 2), half, np.nan)
     return Band(mean, mean - half, mean + half, n)
+
+
+def finite_mean(values: ArrayLike, axis: int | None = 0) -> NDArray[np.float64]:
+    """Mean of what is there; NaN, in silence, where nothing is."""
+    there = np.isfinite(values)
+    count = there.sum(axis=axis)
+    total = np.where(there, values, 0.0).sum(axis=axis)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def mean_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
@@ -72,9 +79,11 @@ def bootstrap_interval(
     seed: int = SEED,
 ) -> Interval:
     """Bootstrap over the first axis: ``statistic`` gets many resamples at once, (resample, ...),
-    each laid out as ``samples``, and gives (resample,); missing values are its own affair.
-    ``Interval.mean`` is the statistic of the samples."""
+    each laid out as ``samples``, and gives (resample,). A sample of which nothing is there is left
+    out; other missing values are the statistic's own affair. ``Interval.mean`` is the statistic of
+    the samples."""
     values = np.asarray(samples, dtype=np.float64)
+    values = values[np.isfinite(values).any(axis=tuple(range(1, values.ndim)))]
     n = len(values)
     if n == 0:
         return Interval(np.nan, np.nan, np.nan, 0)

@@ -11,8 +11,8 @@ import numpy as np
 class Phase:
     """A run's time up to its meeting and the equally long time after it, one value per run.
 
-    ``end``: the meeting, or the last step watched; ``later``: end of the second phase, NaN for
-    runs that did not meet in time.
+    ``end``: the meeting, or the last step watched, NaN for lost runs; ``later``: end of the second
+    phase, NaN also for runs that did not meet in time.
     """
 
     end: np.ndarray
@@ -27,8 +27,8 @@ class Phase:
     @property
     def who_met(self) -> str:
         """What a statement about the time after the meeting rests on, when it is not every run."""
-        met = int(np.isfinite(self.later).sum())
-        return "" if met == self.later.size else f"; only {met} of {self.later.size} runs met"
+        met, runs = (int(np.isfinite(times).sum()) for times in (self.later, self.end))
+        return "" if met == runs else f"; only {met} of {runs} runs met"
 
 
 def growth(

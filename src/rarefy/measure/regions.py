@@ -1,4 +1,7 @@
-"""Regions of a phase diagram: how well two agree, and which boundary of a given form fits best."""
+"""Regions of a phase diagram: how well two agree, and which boundary of a given form fits best.
+
+A region is of cells that are in it or not; a cell that is NaN is left out.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,21 @@ Mask = NDArray[np.bool_]
 def overlap(first: ArrayLike, second: ArrayLike) -> float:
     """Shared area over joint area (Jaccard): 1 for equal regions, 0 for disjoint ones; NaN where
     both are empty."""
-    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    a, b = _compared(first, second)
     joint = int((a | b).sum())
     return float((a & b).sum() / joint) if joint else float("nan")
 
 
 def agreement(first: ArrayLike, second: ArrayLike) -> float:
     """Share of cells on which two regions say the same."""
-    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    a, b = _compared(first, second)
     return float((a == b).mean()) if a.size else float("nan")
+
+
+def _compared(*regions: ArrayLike) -> tuple[Mask, ...]:
+    """Both in the cells that both have."""
+    measured = ~np.isnan(np.sum(np.broadcast_arrays(*regions), axis=0, dtype=float))
+    return tuple(np.asarray(region)[measured].astype(bool) for region in regions)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,8 @@ def fit_boundaries(
     the edge of the diagram leaves its factor open; the search then gives the smallest that fits: a
     lower boundary far below the diagram, an upper one just outside it.
     """
-    inside = np.asarray(region, dtype=bool)
+    measured = ~np.isnan(np.asarray(region, dtype=float))
+    inside = np.asarray(region, dtype=bool) & measured
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not inside.any():
         return BoundaryFit(np.nan, np.nan, np.nan)
@@ -66,7 +76,7 @@ def fit_boundaries(
         below = ys[None, None, :] <= highs[:, None, None] * high_shape[None, :, None]
         found = (-1.0, np.nan, np.nan)
         for a, over in zip(lows, above, strict=True):
-            both = over[None] & below
+            both = over[None] & below & measured
             hit = (both & inside).sum(axis=(1, 2))
             joint = (both | inside).sum(axis=(1, 2))
             score = hit / joint

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from rarefy.measure.estimates import Interval, bootstrap_interval
+from rarefy.measure.estimates import Interval, bootstrap_interval, finite_mean
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -59,6 +59,8 @@ def crossing(strength: Array, error: Array, level: float, classes: int) -> Array
     Between two strengths the separation is taken as linear in |u|^2, to which theory has it
     proportional.
     """
+    if len(strength) < 2:
+        return np.full(error.shape[:-1], np.nan)
     falls = (error[..., :-1] >= level) & (error[..., 1:] < level)
     place = falls.argmax(axis=-1)[..., None]
     ends = np.concatenate([place, place + 1], axis=-1)
@@ -73,12 +75,8 @@ def crossing(strength: Array, error: Array, level: float, classes: int) -> Array
 def mean_error(error: Array, test_samples: int, axis: int = 0) -> Array:
     """Mean over seeds (an axis), of which no error at all counts as half of one: the resample of a
     bootstrap may have none where all seeds together have some."""
-    some = np.isfinite(error)
-    seeds = np.maximum(some.sum(axis=axis), 1)
-    mean = np.where(some, error, 0.0).sum(axis=axis) / seeds
-    return np.asarray(
-        np.where(some.any(axis=axis), np.maximum(mean, 0.5 / (seeds * test_samples)), np.nan)
-    )
+    seeds = np.maximum(np.isfinite(error).sum(axis=axis), 1)
+    return np.asarray(np.maximum(finite_mean(error, axis), 0.5 / (seeds * test_samples)))
 
 
 def measured_cells(error: Array, ratio: Array, test_samples: int, least: float = 1.0) -> Mask:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Study, Verdict
@@ -127,7 +128,8 @@ def run(
 def judge(
     study: Study | type[Study] | str, dataset: xr.Dataset, scale: str | None = None
 ) -> list[Verdict]:
-    """Judge the claims of a study by its results.
+    """Judge the claims of a study by its results. Runs that stopped being finite are no evidence,
+    neither for nor against.
 
     Arguments:
         study: its name or class (parameters are then those of the results), or a study as it is.
@@ -145,7 +147,21 @@ def judge(
     """
     if not isinstance(study, Study):
         study = study_behind(study, dataset)
-    return study.verdicts(dataset, scale if scale is not None else dataset.attrs["scale"])
+    scale = scale if scale is not None else dataset.attrs["scale"]
+    return study.verdicts(finite_runs(dataset), scale)
+
+
+def finite_runs(dataset: xr.Dataset) -> xr.Dataset:
+    """The results without runs that stopped being finite: such a run costs itself only. It is NaN
+    from its start to its end, and a seed of which no run is left is dropped, so that it is counted
+    nowhere. What is NaN in a run that stayed finite stays."""
+    finite = dataset["nonfinite_step"] == -1
+    if finite.all():
+        return dataset
+    outputs = dataset.drop_vars("nonfinite_step").where(finite)
+    left = finite.any([dim for dim in finite.dims if dim != "seed"])
+    kept = outputs.assign(nonfinite_step=dataset["nonfinite_step"]).assign_attrs(dataset.attrs)
+    return kept.isel(seed=np.flatnonzero(left)) if left.any() else kept
 
 
 def study_behind(study: type[Study] | str, dataset: xr.Dataset) -> Study:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rarefy.measure.statistics import BIG_O, OMEGA, Interval, bootstrap_interval, mean_interval
+from rarefy.measure.statistics import (
+    BIG_O,
+    OMEGA,
+    Interval,
+    bootstrap_interval,
+    finite_mean,
+    mean_interval,
+)
 from rarefy.studies.benign.setting import ClassNoiseExperiment
 
 
@@ -55,17 +62,26 @@ def small_mean_loss(study: ClassNoiseExperiment) -> float:
 
 def premise(study: ClassNoiseExperiment, loss: np.ndarray) -> str:
     """Why Theorem 1 says nothing of networks with such training losses; empty where it speaks."""
-    mean = float(np.nanmean(loss)) if np.isfinite(loss).any() else np.nan
+    mean = float(finite_mean(loss, None))
     if mean <= small_mean_loss(study):
         return ""
     return f"training loss {mean:.2g}, Theorem 1 asks for a small one"
+
+
+def untrained(study: ClassNoiseExperiment, loss: np.ndarray, where: str = "") -> str:
+    """Why Theorem 1 says nothing: most runs have no small training loss."""
+    losses = loss[np.isfinite(loss)]
+    median = np.median(losses) if losses.size else np.nan
+    small = losses.size and (losses <= small_loss(study)).mean() > 0.5
+    return "" if small else f"the median training loss {where}is {median:.3g}"
 
 
 def share_of(part: np.ndarray, whole: np.ndarray) -> Interval:
     """Mean of ``part`` over that of ``whole``, (seed,) both; none if the whole may be nothing."""
     if not mean_interval(whole).low > 0:
         return Interval(np.nan, np.nan, np.nan, 0)
+    pairs = np.stack([part, whole], axis=1)
     return bootstrap_interval(
-        np.stack([part, whole], axis=1),
-        lambda pair: np.divide(*np.moveaxis(np.nanmean(pair, axis=1), -1, 0)),
+        pairs[np.isfinite(pairs).all(axis=1)],
+        lambda pair: np.divide(*np.moveaxis(pair.mean(axis=1), -1, 0)),
     )

@@ -58,7 +58,7 @@ class TailsExperiment(FeaturelessExperiment):
         loss, _ = sample_losses(scores, trial.samples.labels)
         one_hot = trial.samples.one_hot()
         by_class = (loss[:, None, :] @ one_hot)[:, 0] / one_hot.sum(dim=1)
-        return fitted, by_class.cpu().numpy()
+        return fitted, fitted.known(by_class).cpu().numpy()
 
     def tails(
         self,

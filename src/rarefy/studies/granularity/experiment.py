@@ -111,6 +111,10 @@ class GranularityExperiment(Experiment):
             allowed = f"must lie in 0..steps={self.steps} and have steps too"
             raise bad_value("reads", tuple(reads), allowed)
 
+    def check_variation(self, variation: Sequence[str]) -> None:
+        if AS_CHOSEN not in variation:
+            raise bad_value("variation", tuple(variation), f"must have {AS_CHOSEN!r}")
+
     def check_model(self, subclasses: int) -> None:
         """Refuse a number of subclasses that the setting has no room for."""
         self.model(subclasses).balanced(self.batch)

@@ -93,6 +93,7 @@ class StoredSetExperiment(GranularityExperiment):
         for noise in self.patch_noise:
             for variation in self.variation:
                 self.at_noise(noise, variation).check_model(self.subclasses)
+        self.check_variation(self.variation)
 
     @property
     def setting(self) -> str:

@@ -70,7 +70,8 @@ def _bound(limit: float, side: Literal["at_least", "at_most"], worst_along: str 
     def expect(identity: st.Identity, at: xr.Dataset, taken: Any, note: str) -> Verdict:
         if worst_along is not None and taken.size:
             values, axis = by_seed(taken, worst_along), taken[worst_along].values
-            place = int((np.argmin if side == "at_least" else np.argmax)(values.mean(axis=0)))
+            margin = st.finite_mean(values) if side == "at_least" else -st.finite_mean(values)
+            place = int(np.nan_to_num(margin, nan=np.inf).argmin())
             taken, note = values[:, place], note.format(worst=f"{axis[place]:g}")
         samples = taken if isinstance(taken, st.Interval) else np.asarray(taken)
         return st.judge_bound(identity, samples, limit, side, note=note)

@@ -13,6 +13,7 @@ from rarefy.measure.statistics import (
     Identity,
     Interval,
     bootstrap_interval,
+    finite_mean,
     judge_bound,
     mean_interval,
 )
@@ -75,4 +76,4 @@ def _extreme(values: np.ndarray, side: str, level: float) -> Interval:
     if values.ndim == 1:
         return mean_interval(values, level)
     pick = np.min if side == "at_least" else np.max
-    return bootstrap_interval(values, lambda drawn: pick(drawn.mean(axis=1), axis=1), level)
+    return bootstrap_interval(values, lambda drawn: pick(finite_mean(drawn, 1), axis=1), level)

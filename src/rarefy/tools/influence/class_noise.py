@@ -60,8 +60,8 @@ def own_and_others(overlaps: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     """
     count = overlaps.shape[-1]
     own = np.diagonal(overlaps, axis1=1, axis2=2)
-    apart = np.where(np.eye(count, dtype=bool), np.nan, overlaps)
-    return np.log(own / np.nanmean(apart, axis=2)), np.log(own / np.nanmax(apart, axis=2))
+    others = overlaps[:, ~np.eye(count, dtype=bool)].reshape(-1, count, count - 1)
+    return np.log(own / others.mean(axis=2)), np.log(own / others.max(axis=2))
 
 
 # ----------------------------------------------------------------------------- noise without means

@@ -46,8 +46,8 @@ def verdicts(study: CorrelationExperiment, results: xr.Dataset, scale: str) -> l
 def _figure(study: CorrelationExperiment, here: xr.Dataset, named: Naming) -> list[Verdict]:
     """Both laws of the figure, with the printed recipe."""
     strength, gamma = here["strength"].values, here["gamma"].values
-    both = by_seed(1 - here["test_error"].mean("law"), "strength", "gamma")
-    means = both.mean(axis=0)
+    both = by_seed(1 - here["test_error"].mean("law", skipna=False), "strength", "gamma")
+    means = st.finite_mean(both)
     loss = f"training loss at most {float(here['train_loss'].max()):.2g}"
     return [
         _near(study, here, named, "B6.1"),
@@ -74,7 +74,7 @@ def _near(study: CorrelationExperiment, here: xr.Dataset, named: Naming, claim: 
     for law in texts(here, "law"):
         accuracy = by_seed(1 - corner["test_error"].sel(law=law))
         best = 1 - float(least_error(study, np.array(gamma), law))
-        short[f"{law} (accuracy {accuracy.mean():.3f}, best {best:.3f})"] = best - accuracy
+        short[f"{law} (accuracy {st.finite_mean(accuracy):.3f}, best {best:.3f})"] = best - accuracy
     at = f"Gamma={gamma:g} |u|={float(corner['strength']):g}"
     what, chance = f"accuracy short of the best by noise, {at}", f"chance {1 / study.classes:.2f}"
     return judge_worst(named(claim, what), short, NEAR, "at_most", note=chance)

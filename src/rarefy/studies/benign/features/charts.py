@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.separation import COUNTED, error_of, separation
 from rarefy.studies.benign.constants import READ
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
@@ -93,8 +94,8 @@ def _fall(maps: list[FeatureMap]) -> Picture:
 
 def _shown(here: FeatureMap) -> np.ndarray:
     """Mean errors, NaN where there were too few errors to count: (size, strength)."""
-    mean = here.error.mean(axis=0)
-    few = mean * len(here.error) * here.study.test_samples < COUNTED
+    mean = finite_mean(here.error)
+    few = np.nansum(here.error, axis=0) * here.study.test_samples < COUNTED
     return np.where(few, np.nan, mean)
 
 

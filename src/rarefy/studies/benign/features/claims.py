@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import judge_bound, judge_trend, spearman_trend
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_trend, spearman_trend
 from rarefy.studies.benign.constants import READ
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.benign.features.fall import fall_verdicts
@@ -52,7 +52,7 @@ def _figure_4a(here: FeatureMap, named: Naming, plain: Naming) -> list[Verdict]:
 
 def _grows(identity: tuple[str, str, str, str], axis: np.ndarray, accuracy: np.ndarray) -> Verdict:
     """A trend along ``axis``; accuracy: (seed, axis)."""
-    mean = accuracy.mean(axis=0)
+    mean = finite_mean(accuracy)
     return judge_trend(
         identity,
         spearman_trend(axis, accuracy, within_rows=True),

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.measure.separation import COUNTED, Array, Mask, crossing, mean_error, measured_cells
-from rarefy.studies.benign.constants import READ, small_loss
+from rarefy.studies.benign.constants import READ, untrained
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.theory import benign
@@ -76,11 +76,8 @@ class FeatureMap:
         return np.asarray((regime == "harmful").all(axis=-1))
 
     def untrained(self, region: Mask) -> str:
-        """Why Theorem 1 says nothing of a region: most of it has no small training loss."""
-        loss = self.train_loss[:, region]
-        if (loss <= small_loss(self.study)).mean() > 0.5:
-            return ""
-        return f"the median training loss there is {np.nanmedian(loss):.3g}"
+        """Why Theorem 1 says nothing of a region."""
+        return untrained(self.study, self.train_loss[:, region], "there ")
 
     def crossing(self, level: float) -> Array:
         """|u| at which the mean error falls below ``level``: (size,), NaN where it does not."""

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
+from rarefy.measure.estimates import finite_mean
 from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 from rarefy.studies.benign.maps import AXIS_LABELS
@@ -20,7 +21,7 @@ def pictures(study: HomogeneousExperiment, results: xr.Dataset) -> list[Picture]
 
 def _map(here: Transition) -> Picture:
     """One panel per dimension."""
-    mean = here.error.mean(axis=0)
+    mean = finite_mean(here.error)
     edge = here.boundary()
     x = here.ratio_at(edge)
     level = float(np.nanmedian(x)) if np.isfinite(x).any() else 1.0
@@ -65,7 +66,7 @@ def _map(here: Transition) -> Picture:
 def _collapse(every: list[Transition]) -> Picture:
     panels = []
     for here in every:
-        mean = here.error.mean(axis=0)
+        mean = finite_mean(here.error)
         curves = [
             Curve(
                 f"d = {dimension:g}, |S| = {size:g}",

@@ -11,7 +11,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
 from rarefy.measure.separation import Array, Mask, crossing, mean_error
-from rarefy.studies.benign.constants import small_loss
+from rarefy.studies.benign.constants import untrained
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.premise import undecided
@@ -68,12 +68,6 @@ class Transition:
         samples = self.study.classes * self.size[None, :]
         return np.asarray(samples <= st.OMEGA * self.dimension[:, None])
 
-    def untrained(self) -> str:
-        """Why the law says nothing: most runs have no small training loss."""
-        if (self.train_loss <= small_loss(self.study)).mean() > 0.5:
-            return ""
-        return f"the median training loss is {np.nanmedian(self.train_loss):.3g}"
-
 
 def transitions(study: HomogeneousExperiment, results: xr.Dataset) -> list[Transition]:
     axes = ("dimension", "size", "strength")
@@ -96,7 +90,7 @@ def verdicts(study: HomogeneousExperiment, results: xr.Dataset, scale: str) -> l
         judged = [*_sides(here, named, claims[:2]), _spread(here, named, claims[2])]
         if primary:
             judged += _exponents(here, named)
-        found += [undecided(verdict, here.untrained()) for verdict in judged]
+        found += [undecided(verdict, untrained(study, here.train_loss)) for verdict in judged]
     return found
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import judge_bound, judge_trend, spearman_trend
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_trend, spearman_trend
 from rarefy.studies.benign.constants import MOST, premise, share_of, small_mean_loss
 from rarefy.studies.benign.majority.experiment import MajorityExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
@@ -75,8 +75,8 @@ def _trend(
     """Accuracy of the small classes falls as the last class grows, mean over Gamma."""
     stated = results.sel(control="as stated").sortby("majority")
     sizes = stated["majority"].values.astype(float)
-    accuracy = by_seed(minority_accuracy(stated, tail).mean("gamma"), "majority")
-    means = np.nanmean(accuracy, axis=0)
+    accuracy = by_seed(minority_accuracy(stated, tail).mean("gamma", skipna=False), "majority")
+    means = finite_mean(accuracy)
     before = "" if primary else f"{schedule}, {in_words(tail)}: "
     verdict = judge_trend(
         named("B9.1" if primary else "B9", f"{before}accuracy of the small classes"),
@@ -118,7 +118,7 @@ def _part(
     largest = int(results["majority"].values[last])
     told = _held(study, results["gamma"].values, largest) if control == "ratio held" else ""
     note = joined(
-        f"fall {np.nanmean(whole):.3f} when {reference}, {np.nanmean(part):.3f} here, mean over "
+        f"fall {finite_mean(whole):.3f} when {reference}, {finite_mean(part):.3f} here, mean over "
         f"Gamma, majority up to {largest:g}",
         told,
         "" if share.n else "no certain fall to take a share of",

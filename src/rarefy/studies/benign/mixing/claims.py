@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import Interval
+from rarefy.measure.statistics import Interval, finite_mean
 from rarefy.studies.benign.constants import MOST, premise, share_of
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
 from rarefy.studies.kit.arrays import texts
@@ -29,7 +29,7 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
                 Reading(
                     "B14.1" if primary else "B14",
                     f"{before}accuracy rises with the share of long-tailed training samples",
-                    lambda at: at["accuracy"].mean("gamma"),
+                    lambda at: at["accuracy"].mean("gamma", skipna=False),
                     rises("share", shared=True),
                     at={"schedule": schedule, "moment": "free", "kind": kind},
                     note=_ends,
@@ -71,7 +71,7 @@ def _left(at: xr.Dataset) -> Interval:
 
 
 def _reason(at: xr.Dataset, share: Interval) -> str:
-    free, held = (np.nanmean(gain) for gain in _gains(at))
+    free, held = (finite_mean(gain) for gain in _gains(at))
     return (
         f"about the paper's reason, Gamma, which alone would leave nothing: gain {free:.3f} free, "
         f"{held:.3f} held, mean over Gamma"

@@ -28,8 +28,8 @@ def verdicts(study: SizesExperiment, results: xr.Dataset, scale: str) -> list[Ve
 
 
 def _in_gamma(here: xr.Dataset, named: Naming) -> Verdict:
-    accuracy = 1 - by_seed(here["test_error"].mean("size"), "gamma")
-    means = accuracy.mean(axis=0)
+    accuracy = 1 - by_seed(here["test_error"].mean("size", skipna=False), "gamma")
+    means = st.finite_mean(accuracy)
     return st.judge_trend(
         named("B8.1", "accuracy rises with Gamma, mean over |S|"),
         st.spearman_trend(here["gamma"].values, accuracy, within_rows=True),
@@ -41,7 +41,7 @@ def _in_gamma(here: xr.Dataset, named: Naming) -> Verdict:
 
 def _in_size(here: xr.Dataset, named: Naming, claim: str) -> Verdict:
     accuracy = 1 - by_seed(here["test_error"], "size", "gamma")
-    gamma, size, means = here["gamma"].values, here["size"].values, accuracy.mean(axis=0)
+    gamma, size, means = here["gamma"].values, here["size"].values, st.finite_mean(accuracy)
     change = means[-1] - means[0]
     worst = int(np.abs(change).argmax())
     return st.judge_bound(
@@ -60,7 +60,7 @@ def share_of_change(accuracy: np.ndarray) -> st.Interval:
     Gamma, of seed means; accuracy: (seed, size, gamma)."""
 
     def share(drawn: np.ndarray) -> np.ndarray:
-        means = drawn.mean(axis=1)
+        means = st.finite_mean(drawn, 1)
         by_size = np.abs(means[:, -1] - means[:, 0]).mean(axis=1)
         by_gamma = np.abs(means[:, :, -1] - means[:, :, 0]).mean(axis=1)
         return np.asarray(by_size / np.where(by_gamma > 0, by_gamma, np.nan))

@@ -55,7 +55,7 @@ class TailCells:
         """The largest c with error <= (K - 1) exp(-c L^2 Gamma), (..., cell), of (..., seed,
         cell)."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((self.classes - 1) / error.mean(axis=-2)) / self.x)
+            return np.asarray(np.log((self.classes - 1) / st.finite_mean(error, -2)) / self.x)
 
     def constant_at(self, gamma: float, error: Array) -> Array:
         """The same for every L at one Gamma."""
@@ -79,9 +79,9 @@ def measured_cells(
     """Cells with Gamma of at least C_2, L > 0, and enough errors."""
     here = results.sel(schedule=schedule, criterion=criterion)
     error = by_seed(here["tail_error"], "gamma", "length")
-    seen = by_seed(here["errors_seen"], "gamma", "length").sum(axis=0)
+    seen = np.nansum(by_seed(here["errors_seen"], "gamma", "length"), axis=0)
     gamma, length = np.meshgrid(here["gamma"].values, here["length"].values, indexing="ij")
-    used = (gamma >= READ.tail) & (length > 0) & (seen >= ENOUGH) & np.isfinite(error).all(axis=0)
+    used = (gamma >= READ.tail) & (length > 0) & (seen >= ENOUGH)
     return TailCells(error[:, used], gamma[used], length[used], study.classes)
 
 
@@ -110,7 +110,7 @@ def _falls(here: xr.Dataset, named: Naming, claim: str) -> Verdict:
     length = here["length"].values
     at = float(length[np.abs(length - 1).argmin()])
     error = by_seed(here["tail_error"].sel(length=at), "gamma")
-    means, gamma = np.nanmean(error, axis=0), here["gamma"].values
+    means, gamma = st.finite_mean(error), here["gamma"].values
     return st.judge_trend(
         named(claim, f"error beyond L = {at:g} falls with Gamma"),
         st.spearman_trend(gamma, error, within_rows=True),

@@ -36,7 +36,7 @@ def verdicts(study: TopKExperiment, results: xr.Dataset, scale: str) -> list[Ver
         named = Naming(study, scale, "" if primary else f"{reading}: ")
         for basis in texts(results, "basis"):
             here = ordered.sel(basis=basis, reading=reading)
-            means = here["accuracy"].mean("gamma")
+            means = here["accuracy"].mean("gamma", skipna=False)
             if basis == "rotated":
                 loss = float(here["train_loss"].isel(keep=0).mean())
                 found.append(_falls(means, loss, named, "Q2.1" if primary else "Q2"))
@@ -52,7 +52,7 @@ def _accuracy(accuracy: xr.DataArray, kind: str) -> np.ndarray:
 
 
 def _ends(accuracy: xr.DataArray, kind: str) -> str:
-    means, keep = _accuracy(accuracy, kind).mean(axis=0), accuracy["keep"].values
+    means, keep = st.finite_mean(_accuracy(accuracy, kind)), accuracy["keep"].values
     return f"{kind}: {means[-1]:.3f} at keep {keep[-1]:g}, {means[0]:.3f} at {keep[0]:g}"
 
 

@@ -57,7 +57,7 @@ def _worst(values: xr.DataArray) -> np.ndarray:
 
 def _by_strength(here: xr.Dataset, values: xr.DataArray) -> str:
     """Smallest over seeds and Gamma, |u| by |u|."""
-    least = values.values.min(axis=(0, 1))
+    least = values.min(["seed", "gamma"]).values
     pairs = zip(here["strength"].values, least, strict=True)
     return ", ".join(f"{value:.3g} at {u:g}" for u, value in pairs)
 

@@ -166,7 +166,7 @@ class TrainingExperiment(ClassNoiseExperiment):
             epsilon=small_loss(self),
             work=self.cost().steps_per_cell / steps,
         )
-        found = {"lr": lr}
+        found: dict[str, Tensor] = {}
         if case.is_stage_1:
             found |= measures.stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":
@@ -174,8 +174,10 @@ class TrainingExperiment(ClassNoiseExperiment):
         if name in ENDS:
             found |= neurons.end_measures(study, experiment, seen)
         complete = missing(self, len(cells))  # a case does not measure all
+        finite = (seen.nonfinite_step < 0).cpu().numpy()
         for output in set(found) & set(complete):
-            complete[output][...] = found[output].cpu().numpy()
+            complete[output][finite] = found[output].cpu().numpy()[finite]
+        complete["lr"][...] = lr.cpu().numpy()
         return complete | {"nonfinite_step": seen.nonfinite_step.cpu().numpy()}
 
     def rates(self, case: Case, experiment: Trial) -> Tensor:

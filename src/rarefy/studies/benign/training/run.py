@@ -105,9 +105,11 @@ def watched(
         precision=experiment.precision,
     )
     made = torch.where(stopping.stopped_at < 0, steps, stopping.stopped_at)
+    # what is measured of a lost run is thrown away, but singular values must exist
+    alive = (trajectory.nonfinite_step < 0)[:, None, None, None]
     return Watched(
         trajectory.records["odds"],
-        trajectory.parameters["filters"],
+        torch.where(alive, trajectory.parameters["filters"], initial),
         made,
         memory.stored(),
         watch.start,

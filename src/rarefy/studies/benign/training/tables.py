@@ -23,8 +23,9 @@ def tables(study: TrainingExperiment, results: xr.Dataset) -> list[Table]:
     cases = results["case"].values.tolist()
     ends = [case for case in ENDS if case in cases]
     found = [_ends(results, ends)] if ends else []
-    wide = ("trained", "wide", "wide large start")
-    return [*found, *(_conditions(study, results, case) for case in wide if case in cases)]
+    there = results["lr"].notnull().all(["gamma", "strength", "seed"])
+    wide = [case for case in ("trained", "wide", "wide large start") if case in cases]
+    return [*found, *(_conditions(study, results, case) for case in wide if there.sel(case=case))]
 
 
 def _axes(results: xr.Dataset, *names: str) -> dict[str, list[float]]:

@@ -22,8 +22,8 @@ def pictures(experiment: CascadeExperiment, results: xr.Dataset) -> list[Picture
             curve_along(f"eps {level:g}", at, "read", roles.get(float(level), "middle"))
             for (level,), at in every(xr.apply_ufunc(np.log, pruned / twin), "level")
         ]
-        met = here["met"].sel(alpha=alpha).isel(meeting=0).values
-        wait = float(np.median(np.where(met < 0, np.inf, met)))
+        met = here["met"].sel(alpha=alpha).isel(meeting=0)
+        wait = float(xr.where(met < 0, np.inf, met).median())
         marks = [(wait, "rarest meets next")] if 0 < wait < np.inf else []
         labels = ("steps since pruning began", "log of strength, pruned over unpruned")
         title = f"{begin_name(begin)}, {bias_name(bias)}"
@@ -59,6 +59,7 @@ def tables(experiment: CascadeExperiment, results: xr.Dataset) -> list[Table]:
 
 
 def _spelled(met: np.ndarray) -> str:
+    met = met[np.isfinite(met)] if np.isfinite(met).any() else np.array([-1.0])
     waits = np.quantile(np.where(met < 0, np.inf, met), [0.25, 0.5, 0.75], method="nearest")
     low, middle, high = (f"{wait:.0f}" if np.isfinite(wait) else "never" for wait in waits)
     return middle if low == high else f"{middle} ({low}-{high})"

@@ -18,7 +18,7 @@ from rarefy.measure import statistics as st
 from rarefy.measure.phases import Phase, growth
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.arrays import by_seed, known
 from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
 
@@ -66,7 +66,8 @@ def verdicts(experiment: CascadeExperiment, results: xr.Dataset, scale: str) -> 
 
 def _unmet(pruned: xr.Dataset, twin: xr.Dataset) -> str:
     """Remark 1 begins with levels that are apart and with the rarest one's neurons pruned."""
-    apart = float((twin["met"].isel(meeting=0) != 0).mean())
+    met = twin["met"].isel(meeting=0)
+    apart = float(known(met != 0, met).mean())
     share = float(pruned["pruned"].isel(read=0, level=RAREST).mean())
     if apart < NEARLY_ALL:
         return f"levels apart when pruning begins in {apart:.0%} of the runs"
@@ -107,12 +108,13 @@ def _sentences(
 
 def _upward(pruned: xr.Dataset, twin: xr.Dataset, name: Naming) -> Verdict:
     order, unpruned = (_in_order(by_seed(at["met"], "meeting")) for at in (pruned, twin))
-    note = f"in this order without pruning: {int(unpruned.sum())} of {unpruned.size}"
+    note = f"in this order without pruning: {int(unpruned.sum())} of {len(unpruned)}"
     upward = name("P7", "meetings from the rarest upward")
-    return st.judge_fraction(upward, int(order.sum()), order.size, NEARLY_ALL, note=note)
+    return st.judge_fraction(upward, int(order.sum()), len(order), NEARLY_ALL, note=note)
 
 
 def _in_order(met: np.ndarray) -> np.ndarray:
-    """Each meeting happens before the next one up, which may be never."""
+    """Each meeting happens before the next one up, which may be never; of the runs there are."""
+    met = met[np.isfinite(met).all(axis=1)]
     time = np.where(met < 0, np.inf, met)
     return np.asarray(np.isfinite(time[:, 0]) & (time[:, :-1] < time[:, 1:]).all(axis=1))

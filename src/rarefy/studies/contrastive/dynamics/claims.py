@@ -11,6 +11,7 @@ from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 from rarefy.studies.contrastive.words import elsewhere
+from rarefy.studies.kit.arrays import known
 from rarefy.studies.kit.reading import Naming
 from rarefy.theory.contrastive import outside_decay, stage_1_growth
 
@@ -83,7 +84,7 @@ def _growth(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -
 
 def _stage_1(results: xr.Dataset, name: Naming) -> list[Verdict]:
     """T1, and (b)-(e) of Theorem C.1 there."""
-    t1, lucky = results["t1"].values.ravel(), results["lucky_at_t1"]
+    t1, lucky = results["t1"], results["lucky_at_t1"]
     reached = name("C3.1", "T1 (34) reached by all neurons")
     few = "bound d/(2 sqrt(log d)) with constant 1; 4 would say nothing at small d"
     many, peak = results["many_at_t1"].values.ravel(), results["peak_at_t1"].values.ravel()
@@ -96,7 +97,7 @@ def _stage_1(results: xr.Dataset, name: Naming) -> list[Verdict]:
         "peak": name("C3", "(39) largest outside coordinate"),
     }
     return [
-        _share(reached, int((t1 >= 0).sum()), len(t1), f"median T1 {np.median(t1):g}"),
+        _in_runs(reached, known(t1 >= 0, t1), f"median T1 {float(t1.median()):g}", NEARLY_ALL),
         _pairs(named["lucky"], lucky),
         _pairs(named["proved"], lucky, "pass_weaker"),
         _pairs(named["others"], results["others_at_t1"]),
@@ -108,8 +109,8 @@ def _stage_1(results: xr.Dataset, name: Naming) -> list[Verdict]:
 def _stage_2(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     bias, log_d = experiment.bias_scale, math.log(experiment.d)
     raised = results["bias_at_t2"].values.ravel() / math.sqrt(2 * log_d)
-    spread, t2 = results["ordinary_over_lucky"].values.ravel(), results["t2"].values.ravel()
-    some = f"over the features whose M*_j is not empty; median T2 {np.median(t2):g}; O(1) read as 4"
+    spread, t2 = results["ordinary_over_lucky"].values.ravel(), float(results["t2"].median())
+    some = f"over the features whose M*_j is not empty; median T2 {t2:g}; O(1) read as 4"
     return [
         _pairs(name("C4.1", "(9) by the paper's lucky neurons"), results["lucky_at_t2"]),
         st.judge_bound(
@@ -146,10 +147,10 @@ def _three_stages(results: xr.Dataset, name: Naming) -> list[Verdict]:
     grown = one["dominant"] > 5 * start["dominant"]
     apart = two["dominant"] / two["second"] > one["dominant"] / one["second"]
     total = end["dominant"] ** 2 + end["second"] ** 2 + end["noise"] ** 2
-    noise = float((end["noise"] > end["second"]).mean())
+    noise = float(known(end["noise"] > end["second"], end["noise"]).mean())
     above = f"at the end the noise part is above the second feature in {noise:.0%} of runs"
     return [
-        _share(name(claim, what), int(seen.sum()), int(seen.size), note, IN_RUNS)
+        _in_runs(name(claim, what), known(seen, end["dominant"]), note, IN_RUNS)
         for claim, what, seen, note in (
             (
                 "C14.1",
@@ -178,10 +179,9 @@ def _pairs(identity: st.Identity, tally: xr.DataArray, test: str = "pass") -> Ve
     cases = tally.sel(test="cases").sum("seed")
     where = ", ".join(f"{float(e):g}" for e in tally["eps_min"].values[cases.values > 0])
     note = f"cases at eps_min {where}" if where else "the set is empty in every run"
-    return _share(identity, int(tally.sel(test=test).sum()), int(cases.sum()), note)
+    passed, total = int(tally.sel(test=test).sum()), int(cases.sum())
+    return st.judge_fraction(identity, passed, total, NEARLY_ALL, note=note)
 
 
-def _share(
-    identity: st.Identity, passed: int, total: int, note: str, least: float = NEARLY_ALL
-) -> Verdict:
-    return st.judge_fraction(identity, passed, total, least, note=note)
+def _in_runs(identity: st.Identity, seen: xr.DataArray, note: str, least: float) -> Verdict:
+    return st.judge_fraction(identity, int(seen.sum()), int(seen.count()), least, note=note)

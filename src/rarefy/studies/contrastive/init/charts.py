@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.measure.estimates import finite_mean
 from rarefy.studies.contrastive.init import exact as law
 from rarefy.studies.contrastive.init.experiment import InitExperiment
 from rarefy.theory import initial_sets as theory
@@ -35,7 +36,7 @@ def _sets(experiment: InitExperiment, results: xr.Dataset) -> Picture:
             ("ordinary", "M", theory.xi_2_order, "Xi_2"),
             ("lucky", "M*", theory.xi_1_order, "Xi_1"),
         ):
-            mean = law.rows(results[name], d).mean(axis=0)
+            mean = finite_mean(law.rows(results[name], d))
             exact = np.array([law.expected(experiment, name, d, r) for r in ratio])
             limit = order(m, d, ratio, experiment.gamma)
             curves += [
@@ -72,7 +73,7 @@ def _against_d(experiment: InitExperiment, results: xr.Dataset) -> Picture:
         role = f"ratio {ratio:g}"
         steps = [theory.proof_steps(int(d), ratio, experiment.gamma) for d in features]
         exact = _above(np.array([step.lucky / step.high_order for step in steps]))
-        mean = law.lucky_over(experiment, results, ratio, counted).mean(axis=0)
+        mean = finite_mean(law.lucky_over(experiment, results, ratio, counted))
         over += [
             Curve(f"{role}, exact", features, exact, role=role, style="dashed"),
             Curve(f"{role}, counted", np.array(counted), mean, role=role, style="points"),
@@ -101,7 +102,7 @@ def tables(experiment: InitExperiment, results: xr.Dataset) -> list[Table]:
         width = law.width_needed(experiment, d, ratio)
         numbers = []
         for name in ("ordinary", "lucky"):
-            counted = law.rows(results[name], d)[:, place].mean()
+            counted = finite_mean(law.rows(results[name], d)[:, place])
             numbers += [law.expected(experiment, name, d, ratio), counted]
         numbers.append(law.lucky_order(experiment, d, ratio))
         needed = f"{width:.4g}" if math.isfinite(width) else "none is enough"

@@ -24,8 +24,8 @@ def figure_alpha(experiment: MaskingExperiment) -> float:
 
 def gain(at: xr.Dataset, first: str, second: str, quantity: str = "best") -> np.ndarray:
     """First minus second mask at the last step, mean over eps_min, paired by seed: (seed,)."""
-    end = at[quantity].isel(read=-1).sel(group="minority").mean("eps_min")
-    return (end.sel(mask=first) - end.sel(mask=second)).values
+    end = at[quantity].isel(read=-1).sel(group="minority")
+    return (end.sel(mask=first) - end.sel(mask=second)).mean("eps_min").values
 
 
 def verdicts(experiment: MaskingExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -163,8 +163,8 @@ def _logits(at: Condition, scale: str) -> list[Verdict]:
 
 def _stays_pure(at: Condition, scale: str) -> Verdict:
     """P3 in the theorem's state, where all neurons are pure at first."""
-    pure = at.here["pure"].sel(group="minority").isel(read=-1).mean("eps_min")
-    gain = pure.sel(alpha=at.alpha) - pure.sel(alpha=0.0)
+    pure = at.here["pure"].sel(group="minority").isel(read=-1)
+    gain = (pure.sel(alpha=at.alpha) - pure.sel(alpha=0.0)).mean("eps_min")
     named = at.name(scale)("P3", "pure neurons of the rare feature, as many as without pruning")
     return st.judge_bound(named, gain.values, -0.5, "at_least", note="half a neuron less is none")
 
@@ -172,8 +172,9 @@ def _stays_pure(at: Condition, scale: str) -> Verdict:
 def _pure(at: Condition, scale: str) -> list[Verdict]:
     """P3: pure neurons of a rare feature, by the operational set, at the end."""
     experiment, named = at.experiment, at.name(scale)
-    pure = at.here["pure"].sel(group="minority").isel(read=-1).mean("eps_min")
-    with_, gain = pure.sel(alpha=at.alpha), pure.sel(alpha=at.alpha) - pure.sel(alpha=0.0)
+    pure = at.here["pure"].sel(group="minority").isel(read=-1)
+    with_ = pure.sel(alpha=at.alpha)
+    with_, gain = (values.mean("eps_min") for values in (with_, with_ - pure.sel(alpha=0.0)))
     note = f"mean over eps_min, step {experiment.reads[-1]}"
     more = named(at.claim("P3.1"), "pure neurons of a rare feature: pruned minus not pruned")
     found = [at.unless_unmet(st.judge_difference(more, gain.values, "positive", note=note))]

@@ -9,6 +9,7 @@ from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import judge_difference
 from rarefy.studies.contrastive.pruning_map.experiment import PruningMapExperiment
 from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.arrays import known
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.slices import every
 
@@ -45,7 +46,8 @@ def verdicts(experiment: PruningMapExperiment, results: xr.Dataset, scale: str) 
         after = f", {bias_name(bias)}, {experiment.setting}"
         name = Naming(experiment, scale, "best of the map: ", after)
         energy = here["energy"].sel(group="majority", drop=True)
-        calm = energy <= RESTLESS * energy.sel(alpha=0.0, drop=True)  # False for a lost run
+        twin = energy.sel(alpha=0.0, drop=True)
+        calm = known(energy <= RESTLESS * twin, twin)  # a pruned run that is lost finds no rest
         rests = calm.isel(half).mean("seed") >= 0.95
         for quantity, what in QUANTITIES.items():
             gain = gains(here, quantity)

@@ -10,7 +10,13 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import Identity, judge_bound, judge_difference, mean_interval
+from rarefy.measure.statistics import (
+    Identity,
+    finite_mean,
+    judge_bound,
+    judge_difference,
+    mean_interval,
+)
 from rarefy.studies.granularity.ablation.arms import PAPER, linear_readout, rate_of
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 from rarefy.studies.granularity.experiment import AS_CHOSEN
@@ -97,7 +103,7 @@ def _schedule(end: xr.Dataset, named: Naming, main: bool) -> list[Verdict]:
         rate = "1/log^5(d)" if arm == SCHEDULED else rate_of(arm)
         hard, easy = (
             " and ".join(
-                f"{np.nanmean(_error(end, each, name, 'coarse')):.3f}" for each in (arm, standard)
+                f"{finite_mean(_error(end, each, name, 'coarse')):.3f}" for each in (arm, standard)
             )
             for name in ("hard_error", "easy_error")
         )

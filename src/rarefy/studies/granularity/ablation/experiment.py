@@ -110,6 +110,7 @@ class AblationExperiment(GranularityExperiment):
         for world in self.world:
             for variation in self.variation:
                 self.in_world(world, variation).check_model(self.subclasses)
+        self.check_variation(self.variation)
 
     @property
     def setting(self) -> str:

@@ -133,7 +133,7 @@ def _means(pairs: np.ndarray) -> np.ndarray:
 def _carriers(read: Measured, named: Naming) -> list[Verdict]:
     most = read.subclasses[-1]
     same = np.stack([read.of(f"start_{kind}", "fine", most) for kind in OWN], axis=1)
-    spread = float(read.of("start_spread", "fine", most).mean())
+    spread = mean_interval(read.of("start_spread", "fine", most)).mean
     return [
         _share(read, named, "G4.1", "coarse"),
         judge_range(

@@ -101,8 +101,7 @@ class DetectorsExperiment(GranularityExperiment):
             raise bad_value("reads", self.reads, allowed)
         if self.main not in self.subclasses:
             raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
-        if AS_CHOSEN not in self.variation:
-            raise bad_value("variation", self.variation, f"must have {AS_CHOSEN!r}")
+        self.check_variation(self.variation)
         for variation in self.variation:
             for subclasses in self.subclasses:
                 self.varied(variation).check_model(subclasses)

@@ -40,10 +40,10 @@ def near(value: float, width: float) -> Range:
 
 
 def estimate(samples: np.ndarray, level: float = 0.95) -> st.Interval:
-    """Mean of (seed,), or ratio of the means of (seed, 2)."""
+    """Mean of (seed,), or ratio of the means of (seed, 2), of seeds that have both."""
     if samples.ndim == 1:
         return st.mean_interval(samples, level)
-    return _bootstrapped(samples.tobytes(), level)
+    return _bootstrapped(samples[np.isfinite(samples).all(axis=1)].tobytes(), level)
 
 
 @lru_cache(maxsize=1024)  # verdicts and tables ask for the same

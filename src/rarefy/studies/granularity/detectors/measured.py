@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
+from rarefy.measure.estimates import finite_mean
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.studies.granularity.detectors.theory import STOP
 from rarefy.studies.granularity.experiment import AS_CHOSEN
@@ -78,7 +79,7 @@ class Measured:
     def stop(self, labels: str, k: int) -> int:
         """Place of the first read at which the mean score of a sample's own output has reached B =
         log(3/2), where the theorem about fine labels stops (Def. G.2); -1: at none of them."""
-        reached = np.flatnonzero(self.score(labels, k).mean(axis=0) >= STOP)
+        reached = np.flatnonzero(finite_mean(self.score(labels, k)) >= STOP)
         return int(reached[0]) if len(reached) else -1
 
     def before_stop(self, labels: str, k: int) -> int:
@@ -106,7 +107,7 @@ class Measured:
 
     def late_places(self) -> np.ndarray:
         """Places of the reads from which on the coarse loss is small for every k."""
-        loss = np.array([self.of("loss", "coarse", k).mean(axis=0) for k in self.subclasses])
+        loss = np.array([finite_mean(self.of("loss", "coarse", k)) for k in self.subclasses])
         large = np.flatnonzero(~np.all(loss <= SMALL_LOSS, axis=0))  # the first read has no loss
         return np.arange(large[-1] + 1, loss.shape[1])
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import judge_bound, judge_difference, mean_interval
+from rarefy.measure.statistics import finite_mean, judge_bound, judge_difference, mean_interval
 from rarefy.studies.granularity.errors.experiment import (
     FIXED,
     IN_ALL,
@@ -77,7 +77,7 @@ class Cell:
     def coarse(self, main: bool) -> list[Verdict]:
         loss, easy = self.of("loss", "coarse")[:, -1], self.of("easy_error", "coarse")[:, -1]
         end = f"after {self.study.steps} updates"
-        trained = f"training loss {loss.mean():.3f}, easy error {easy.mean():.3f} {end}"
+        trained = f"training loss {finite_mean(loss):.3f}, easy error {finite_mean(easy):.3f} {end}"
         if not main:
             return [self._hard("G1", "hard_error", "error on hard samples", trained)]
         first = self.named("G1.1", f"coarse labels, (3) training loss {end}")
@@ -92,7 +92,8 @@ class Cell:
     def _hard(self, claim: str, name: str, words: str, note: str) -> Verdict:
         values = self.of(name, "coarse")
         identity = self.named(claim, f"coarse labels, {words} at every read")
-        said = f"{values[:, 0].mean():.3f} before training, {values[:, -1].mean():.3f} at the end"
+        first, *_, last = finite_mean(values)
+        said = f"{first:.3f} before training, {last:.3f} at the end"
         verdict = judge_worst(
             identity, {"least mean over reads": values}, ORDER_ONE, "at_least", joined(said, note)
         )
@@ -141,7 +142,8 @@ class Cell:
     def _when(self, place: np.ndarray) -> str:
         """When T_0 was reached, in words."""
         reads, there = self.here["read"].values, place[place >= 0]
-        reached = f"T_0 reached by {len(there)} of {len(place)} seeds"
+        seeds = int(np.isfinite(self.of("loss", "fine")).any(axis=1).sum())
+        reached = f"T_0 reached by {len(there)} of {seeds} seeds"
         if not len(there):
             return reached
         first, last = (int(reads[each]) for each in (there.min(), there.max()))

@@ -105,8 +105,7 @@ class ErrorsExperiment(GranularityExperiment):
         self.check_reads(self.reads)
         if len(self.subclasses) != len(self.s_star):
             raise bad_value("subclasses", self.subclasses, f"one for each of s_star={self.s_star}")
-        if AS_CHOSEN not in self.variation:
-            raise bad_value("variation", self.variation, f"must have {AS_CHOSEN!r}")
+        self.check_variation(self.variation)
         for s in self.s_star:
             self.at_size(s).check_model(self.subclasses_at(s))
 

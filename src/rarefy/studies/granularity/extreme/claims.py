@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
@@ -68,8 +67,7 @@ def _means(study: ExtremeExperiment, here: xr.Dataset, stage: str) -> str:
     error = error_of(here, "mixed", stage)
     several = {**study.compared, "one a sample": study.most}
     said = ", ".join(
-        f"{name} {float(np.nanmean(error.sel(per_side=labels))):.3f}"
-        for name, labels in several.items()
+        f"{name} {float(error.sel(per_side=labels).mean()):.3f}" for name, labels in several.items()
     )
     end = float(here["loss"].isel(read=-1).sel(per_side=study.most).mean())
     share = end / math.log(2 * study.most)

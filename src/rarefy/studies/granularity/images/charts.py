@@ -55,7 +55,7 @@ def pictures(experiment: GranularityExperiment, results: xr.Dataset) -> list[Pic
     found.append(_checkpoints(results))
     if results["hard_accuracy"].notnull().any():
         found.append(_hard(results))
-    return found
+    return [picture for picture in found if picture.panels]
 
 
 def _kinds(results: xr.Dataset) -> dict[str, list[str]]:

@@ -29,7 +29,8 @@ def verdicts(experiment: GranularityExperiment, results: xr.Dataset, scale: str)
         # all cells of a seed share first weights and images
         trend = st.spearman_trend(np.asarray(sizes), values, within_rows=True)
         found.append(st.judge_trend(identity, trend, "increasing", note=note))
-        identity = asked.named("G11", f"{words}, {levels[-1]} less {levels[-2]}, points")
-        step = values[:, -1] - values[:, -2]
-        found.append(st.judge_difference(identity, step, "positive"))
+        if len(levels) > 1:
+            identity = asked.named("G11", f"{words}, {levels[-1]} less {levels[-2]}, points")
+            step = values[:, -1] - values[:, -2]
+            found.append(st.judge_difference(identity, step, "positive"))
     return found

@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.resampling import resampled_interval
 from rarefy.studies.influence.covariance.claims import HALF, matrices
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
@@ -18,7 +19,7 @@ def pictures(experiment: CovarianceExperiment, results: xr.Dataset) -> list[Pict
     found = []
     for name in results["data"].values.tolist():
         names = class_names(name)
-        raw = matrices(results, name, "across").mean(axis=0)
+        raw = finite_mean(matrices(results, name, "across"))
         size = np.sqrt(np.diagonal(raw))
         numbers = [str(place) for place in range(len(names))]
         rows = [
@@ -88,7 +89,7 @@ def tables(experiment: CovarianceExperiment, results: xr.Dataset) -> list[Table]
         mean, largest = own_and_others(matrices(results, name, "across"))
         rows.append([name, "log(own / mean of others)", *_told(mean.mean(axis=1))])
         rows.append([name, "log(own / largest other)", *_told(largest.mean(axis=1))])
-        place = int(largest.mean(axis=0).argmin())
+        place = int(np.nan_to_num(finite_mean(largest)).argmin())
         head = f"log(own / largest other) of class {names[place]}, the smallest"
         rows.append([name, head, *_told(largest[:, place])])
         for residual in results["residual"].values.tolist():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.resampling import resampled_interval
-from rarefy.measure.statistics import judge_difference
+from rarefy.measure.statistics import finite_mean, judge_difference
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.class_noise import UNIT_LENGTH, own_and_others
@@ -35,7 +35,7 @@ def verdicts(experiment: CovarianceExperiment, results: xr.Dataset, scale: str) 
     for name in results["data"].values.tolist():
         names, named = class_names(name), Naming(experiment, scale, f"{name}: ")
         mean, largest = own_and_others(matrices(results, name, "across"))
-        wrong = [names[place] for place in (largest.mean(axis=0) < 0).nonzero()[0]]
+        wrong = [names[place] for place in (finite_mean(largest) < 0).nonzero()[0]]
         note = "smallest of log(own overlap / largest other)"
         note += f"; another class's is larger for {', '.join(wrong)}" if wrong else ""
         chance = 1 / len(names)

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.resampling import resampled_band, resampled_interval
 from rarefy.studies.influence.gallery.claims import (
     ISOLATION,
@@ -84,8 +85,8 @@ def tables(experiment: GalleryExperiment, results: xr.Dataset) -> list[Table]:
                         name,
                         asked,
                         WORDS[signal],
-                        f"{values[:, 0].mean():.2f}",
-                        f"{values[:, -1].mean():.2f}",
+                        f"{finite_mean(values[:, 0]):.2f}",
+                        f"{finite_mean(values[:, -1]):.2f}",
                         f"{apart.mean:+.2f} [{apart.low:.2f}, {apart.high:.2f}]",
                         told,
                         apart.n,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.resampling import resampled_interval
-from rarefy.measure.statistics import judge_difference
+from rarefy.measure.statistics import finite_mean, judge_difference
 from rarefy.studies.influence.gallery.experiment import INFLUENCE, RANDOM, GalleryExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.out_of_fold import CLASSIFIERS
@@ -71,7 +71,7 @@ def verdicts(experiment: GalleryExperiment, results: xr.Dataset, scale: str) -> 
             ("", name, f"{what}, by more than with the {WORDS[RIVAL]}", own - plain, error)
         )
     alone = {name: gap(results, name, ISOLATION, INFLUENCE) for name in names}
-    for place, name in enumerate(sorted(names, key=lambda name: alone[name].mean())):
+    for place, name in enumerate(sorted(names, key=lambda name: finite_mean(alone[name]))):
         what = "high scores lie farther from the others of their class"
         where = f"the set where least so ({name})" if place == 0 else name
         claim = "B11.3" if place == 0 and set(PRIMARY) == set(names) else "B11"

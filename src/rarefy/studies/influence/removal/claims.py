@@ -27,9 +27,9 @@ ASKED = {"test_accuracy": "all test samples", "far_accuracy": "those farthest fr
 
 def verdicts(experiment: RemovalExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     """On average over the fractions; by the paper's protocol also at each."""
-    if not {HIGH, LOW} <= set(results["by"].values.tolist()):
-        return []
     found, fractions = [], removed(results)
+    if not {HIGH, LOW} <= set(results["by"].values.tolist()) or not (fractions > 0).any():
+        return []
     note = joined(
         "points: accuracy without low scores less that without high ones", about_draws(experiment)
     )

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import HeatMap, Picture, Table
+from rarefy.measure.estimates import finite_mean
 from rarefy.studies.influence.scoreboard.claims import CLOSE, spoken, values_of, winners
 from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
 from rarefy.tools.influence.signals import WORDS
@@ -41,7 +42,7 @@ def tables(experiment: ScoreboardExperiment, results: xr.Dataset) -> list[Table]
             for text in injections:
                 mark = " *" if signal in best[text] else ""
                 told = [
-                    values_of(results, output, name, text, signal).mean()
+                    finite_mean(values_of(results, output, name, text, signal))
                     for output in ("auroc", "recall")
                 ]
                 row.append(f"{told[0]:.3f} / {told[1]:.2f}{mark}")

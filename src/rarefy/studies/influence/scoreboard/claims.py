@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import Interval
+from rarefy.measure.estimates import Interval, finite_mean
 from rarefy.measure.resampling import resampled_interval
 from rarefy.measure.statistics import judge_difference
 from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
@@ -50,7 +50,7 @@ def interval_of(
 def winners(results: xr.Dataset, name: str, injection: str) -> list[str]:
     """The signal with the highest mean AUROC, and those as good as it, best first."""
     here = results["auroc"].sel(data=name, injection=injection).transpose("signal", "seed").values
-    means = np.asarray(here, dtype=np.float64).mean(axis=1).tolist()
+    means = np.nan_to_num(finite_mean(here, 1)).tolist()
     found = dict(zip(results["signal"].values.tolist(), means, strict=True))
     ordered = sorted(found, key=lambda signal: -found[signal])
     return [signal for signal in ordered if found[signal] >= found[ordered[0]] - CLOSE]
@@ -67,7 +67,8 @@ def verdicts(experiment: ScoreboardExperiment, results: xr.Dataset, scale: str) 
             own, reached = (
                 values_of(results, "auroc", name, text, signal) for signal in (SCORE, best)
             )
-            note = f"AUROC less 0.5; score {own.mean():.3f}, best {best} {reached.mean():.3f}"
+            means = [f"{finite_mean(values):.3f}" for values in (own, reached)]
+            note = f"AUROC less 0.5; score {means[0]}, best {best} {means[1]}"
             share = float(results["share"].sel(data=name, injection=text).mean())
             identity = named("B11", f"{name}, {spoken(text)}: found better than at random")
             interval = resampled_interval(own - 0.5, share)

@@ -30,7 +30,7 @@ def verdicts(experiment: OvertrainingExperiment, results: xr.Dataset, scale: str
     named = Naming(experiment, scale, f"{experiment.setting}: ")
     methods = {str(name) for name in results["algorithm"].values}
     found = []
-    for claim, what, values, note in _lost(results):
+    for claim, what, values, note in _lost(results) if SIMCLR in methods else ():
         found.append(judge_difference(named(claim, what), values, "positive", note=note))
     for number, other in ((0, SIMCLR), (1, FREE)):
         if not {MASKED, other} <= methods:
@@ -42,7 +42,7 @@ def verdicts(experiment: OvertrainingExperiment, results: xr.Dataset, scale: str
         ):
             found.append(judge_difference(named(claim, what), gains, "positive", note=PAIRS))
     for number, control in enumerate(CONTROLS, start=1):
-        if control not in methods:
+        if not {control, SIMCLR} <= methods:
             continue
         (what, gains), (near, closer) = _gains(experiment, results, control, SIMCLR)
         claim = f"Q7.{number}" if number <= PRIMARY else "Q7"

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.measure.order_pairs import FEWEST
-from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.measure.statistics import Interval, finite_mean, mean_interval
 from rarefy.tools.longtail.readings import LONG_TAIL, PERCENT
 
 EARLY = 0.4
@@ -88,8 +88,8 @@ def two_looks(results: xr.Dataset, method: str, name: str) -> tuple[float, float
     """Means at the early and at the last look, of orders that have both, and the change."""
     values = seen(results, method, name)[:, [early_look(results), -1]]
     values = values[np.isfinite(values).all(axis=1)]
-    means = values.mean(axis=0) if len(values) else (np.nan, np.nan)
-    return float(means[0]), float(means[1]), mean_interval(values[:, 1] - values[:, 0])
+    early, late = finite_mean(values)
+    return float(early), float(late), mean_interval(values[:, 1] - values[:, 0])
 
 
 def shown(found: Interval) -> str:

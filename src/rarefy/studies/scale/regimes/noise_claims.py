@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.studies.benign.constants import READ
+from rarefy.studies.kit.arrays import known
 from rarefy.studies.scale.questions import question_of
 from rarefy.studies.scale.regimes import rows
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
@@ -63,8 +64,8 @@ def _early(
 ) -> Statement:
     """Rows have their boundary by then; ``of``: which rows, ``read``: how that is read."""
     bounds = rows.by_question(found.words, lambda word: bound_at(study, found.results, word))
-    early = 10**found.place <= bounds
-    note = f"share of {early.size} rows{of}; {read}"
+    early = known(10**found.place <= bounds, found.place)
+    note = f"share of {int(early.count())} rows{of}; {read}"
     return Statement(claim, what, share_of(early), 1 - DELTA, note=note)
 
 
@@ -89,8 +90,9 @@ def _harmful(study: RegimesExperiment, here: xr.Dataset, word: str) -> Statement
     end = here.sel(question=word, place="low")
     low = float(end["log_low"].max())
     what = f"x = {10**low:g}, Gamma = 1: error at least half of chance, though fitted"
-    fitted, wrong = end["train_loss"] <= study.epsilon, of_chance(end, "test_error") >= HALF
-    return all_of("B5", what, {FITTED: fitted, "test error": wrong})
+    loss, error = end["train_loss"], of_chance(end, "test_error")
+    parts = {FITTED: known(loss <= study.epsilon, loss), "test error": known(error >= HALF, error)}
+    return all_of("B5", what, parts)
 
 
 def _tail(study: RegimesExperiment, found: Boundaries, side: str) -> list[Statement]:

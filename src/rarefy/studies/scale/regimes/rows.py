@@ -45,7 +45,8 @@ def laid_out(results: xr.Dataset) -> xr.Dataset:
     shape = [len(values) for values in axes.values()]
     low, high = (xr.DataArray(np.reshape(end, shape), axes) for end in zip(*both, strict=True))
     outside = results["outside"]
-    place = results["boundary"].where(outside == 0, low.where(outside < 0, high))
+    end = low.where(outside < 0, high.where(outside > 0))
+    place = results["boundary"].where(outside == 0, end)
     return results.assign(log_low=low, log_high=high, log_boundary=place)
 
 
@@ -79,7 +80,7 @@ class Boundaries:
     def beyond(self) -> tuple[int, int, int]:
         """Rows above the upper end, below the lower one, and all."""
         outside = self.results["outside"].sel(question=list(self.words))
-        return int((outside > 0).sum()), int((outside < 0).sum()), int(outside.size)
+        return int((outside > 0).sum()), int((outside < 0).sum()), int(outside.count())
 
     @property
     def note(self) -> str:
@@ -94,7 +95,7 @@ class Boundaries:
     def lost(self) -> float:
         """Share of the rows without one in the range."""
         above, below, rows = self.beyond
-        return (above + below) / rows
+        return (above + below) / max(rows, 1)
 
     def unfitted(self, study: RegimesExperiment) -> float:
         """Share at which the training loss was not of order epsilon when the updates were used up:

@@ -100,8 +100,8 @@ FITTED = "training loss"
 
 def all_of(claim: str, what: str, parts: Mapping[str, xr.DataArray]) -> Statement:
     """The share of rows in which all ``parts`` of a theorem hold at once."""
-    together = xr.concat(list(parts.values()), dim="part").all("part")
+    together = xr.concat(list(parts.values()), dim="part").min("part", skipna=False)
     shares = ", ".join(f"{name} {float(part.mean()):.3g}" for name, part in parts.items())
-    note = f"share of {together.size} rows; of these {shares}"
+    note = f"share of {int(together.count())} rows; of these {shares}"
     unfitted = 1 - float(parts[FITTED].mean())
     return Statement(claim, what, share_of(together), 1 - DELTA, note=note, unfitted=unfitted)

@@ -34,7 +34,7 @@ def verdicts(experiment: BaselinesExperiment, results: xr.Dataset, scale: str) -
         if rival not in chosen or PRIMARY not in chosen:
             continue
         losses = [chosen[each].loss[:, loudest] for each in (rival, PRIMARY)]
-        note = f"test loss {losses[0].mean():.3g} and {losses[1].mean():.3g}"
+        note = "test loss {:.3g} and {:.3g}".format(*(st.finite_mean(loss) for loss in losses))
         name = named(claim, f"{NAMES[rival]}: test loss minus TopK's")
         verdict = st.judge_difference(name, losses[0] - losses[1], "positive", note=note)
         unmet = f"SNR is {times:.2g}/n" if claim and times > 1 else ""

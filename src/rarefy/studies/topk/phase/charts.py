@@ -7,6 +7,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.regions import overlap
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.chart import heat_map
@@ -67,7 +68,7 @@ def _overlaps(experiment: PhaseExperiment, results: xr.Dataset) -> str:
     found = []
     for reading in texts(results, "reading"):
         scores = [overlap(one, published) for one in regions.measured_regions(results, reading)]
-        found.append(f"{reading} {np.mean(scores):.2f}")
+        found.append(f"{reading} {finite_mean(scores):.2f}")
     whole = overlap(np.ones_like(published), published)
     return (
         f"Overlap of the region under {regions.LEARNT:g} with the published one: "

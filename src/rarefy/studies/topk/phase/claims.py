@@ -14,7 +14,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
 from rarefy.measure.regions import Mask, between, overlap
-from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.arrays import by_seed, known, texts
 from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.phase import regions
@@ -64,7 +64,7 @@ def _fitted(named: Naming, results: xr.Dataset, reading: str, claim: str) -> lis
     finite = train[np.isfinite(train)]
     note = f"largest {finite.max():.3g}, median {np.median(finite):.2g}" if finite.size else ""
     name = named(claim, f"share of cells with training loss under {FITTED:g}")
-    shares = (train < FITTED).mean(axis=(1, 2))
+    shares = st.finite_mean(known(train < FITTED, train).reshape(len(train), -1), 1)
     return [st.judge_bound(name, shares, EVERYWHERE, "at_least", note=note)]
 
 
@@ -88,14 +88,18 @@ def _curves(
         for place, edge in enumerate(factors, 1)
     ]
     sigma, keep = regions.axes_of(results)
-    widths = regions.measured_regions(results, reading) @ regions.spacing(keep)
+    good, share = regions.measured_regions(results, reading), regions.spacing(keep)
+    measured = ~np.isnan(good) @ share
+    measured[measured == 0] = np.nan
+    widths = np.nan_to_num(good) @ share / measured
     # a rho per seed: its noise levels share their draws; 0 where the width never changes
-    rhos = [st.spearman_trend(sigma, row, permutations=1).rho for row in widths]
-    name = named("S7.3" if primary else "S7", "width of the window over sigma, Spearman's rho")
-    return [
-        *found,
-        st.judge_bound(name, np.nan_to_num(np.array(rhos)), -st.MEANS_FOLLOW, "at_most"),
+    rhos = [
+        np.nan_to_num(st.spearman_trend(sigma, row, permutations=1).rho)
+        for row in widths
+        if np.isfinite(row).any()
     ]
+    name = named("S7.3" if primary else "S7", "width of the window over sigma, Spearman's rho")
+    return [*found, st.judge_bound(name, rhos, -st.MEANS_FOLLOW, "at_most")]
 
 
 def _overlap(
@@ -113,7 +117,7 @@ def _overlap(
     below = keep[None, :] < low[:, None]
     for side, among in (("below the lower", below), ("above the upper", ~inside & ~below)):
         name = named("S7", f"cells {side} curve with a test loss of {LEARNT:g} or more, share")
-        shares = (~good)[:, among].mean(axis=1) if among.any() else []
+        shares = 1 - st.finite_mean(good[:, among], 1)
         note = "the whole diagram would have 0"
         found.append(st.judge_bound(name, shares, 0.5, "at_least", note=note))
     return found
@@ -130,7 +134,7 @@ def _outside(
     inside = between(keep, *regions.published_curves(experiment, sigma))
     rows = np.flatnonzero(inside.any(axis=1) & ~inside[:, -1])
     gap: list[np.ndarray] = [
-        loss[:, row, inside[row]].mean(axis=1) - loss[:, row, dense[0]]
+        st.finite_mean(loss[:, row, inside[row]], 1) - loss[:, row, dense[0]]
         for row in rows
         if len(dense)
     ]
@@ -144,7 +148,7 @@ def _outside(
     )
     starved = st.judge_bound(
         named("S5", "K under Theorem 4.5's bound, test loss at least log(T)/4, share"),
-        (loss >= floor)[:, few].mean(axis=1) if few.any() else [],
+        st.finite_mean(known(loss >= floor, loss)[:, few], 1),
         0.9,
         "at_least",
     )
@@ -182,7 +186,7 @@ def _first_update(named: Naming, experiment: PhaseExperiment, results: xr.Datase
     return [
         st.judge_equal(
             named(claim, f"first update, {what}"),
-            (measured / law).mean(axis=1),
+            st.finite_mean(measured / law, 1),
             1.0,
             CLOSE,
             note=note if claim == "S12.2" else "",

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.measure.regions import Mask, between, fit_boundaries
-from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.arrays import by_seed, known
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.theory import first_step, topk
 
@@ -26,9 +26,10 @@ def at_end(results: xr.Dataset, name: str, reading: str) -> Numbers:
     return by_seed(results[name].sel(reading=reading), "sigma", "keep")
 
 
-def measured_regions(results: xr.Dataset, reading: str) -> Mask:
-    """Cells that generalise, (seed, sigma, keep)."""
-    return at_end(results, "test_loss", reading) < LEARNT
+def measured_regions(results: xr.Dataset, reading: str) -> Numbers:
+    """Cells that generalise, (seed, sigma, keep): 0 and 1, NaN for lost runs."""
+    loss = at_end(results, "test_loss", reading)
+    return known(loss < LEARNT, loss)
 
 
 def published_curves(experiment: PhaseExperiment, sigma: Numbers) -> tuple[Numbers, Numbers]:
@@ -64,12 +65,14 @@ class FittedCurves:
 def fitted_curves(
     experiment: PhaseExperiment, results: xr.Dataset, reading: str
 ) -> list[FittedCurves]:
-    """One fit per seed. Where there is no lower side the factor is the largest that says so, the
-    one that is nearest to the published."""
+    """One fit per seed that has a run. Where there is no lower side the factor is the largest that
+    says so, the one that is nearest to the published."""
     sigma, keep = axes_of(results)
     below_all = float(keep.min() / published_curves(experiment, sigma)[0].max())
     found = []
     for region in measured_regions(results, reading):
+        if np.isnan(region).all():
+            continue
         fit = fit_boundaries(
             region,
             sigma,

@@ -7,8 +7,9 @@ import torch
 import xarray as xr
 
 from rarefy.core.picture import Table
+from rarefy.measure.estimates import finite_mean
 from rarefy.measure.regions import agreement, overlap
-from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.arrays import known, texts
 from rarefy.studies.topk.phase import regions
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.theory import topk
@@ -30,8 +31,9 @@ def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
         scores = [overlap(region, published) for region in measured]
         train = regions.at_end(results, "train_loss", reading)
         ours = regions.constants_of(experiment, fits)
-        shares = [f"{np.mean(values):.3g}" for values in (scores, same)]
-        rows.append([reading, *shares, *ours, f"{(train < regions.FITTED).mean():.3g}"])
+        fitted = known(train < regions.FITTED, train)
+        shares = [f"{finite_mean(values, None):.3g}" for values in (scores, same, fitted)]
+        rows.append([reading, *shares[:2], *ours, shares[2]])
     all_ = np.ones_like(published)
     whole = [f"{of(all_, published):.3g}" for of in (overlap, agreement)]
     return Table(

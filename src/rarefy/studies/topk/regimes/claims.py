@@ -73,6 +73,7 @@ def _theorems(named: Naming, experiment: RegimesExperiment, here: xr.Dataset) ->
     signal, noise = in_regimes(here)
     end = here.isel(read=-1)
     loss = end["test_loss"]
+    signal, noise = (regime & loss.notnull() for regime in (signal, noise))
     hidden = hidden_factor(experiment.steps)
     order = on_grid(coefficient_ratio_order, snr, classes, n)
     rho_order = on_grid(noise_coefficient_order, snr, classes, n)
@@ -123,7 +124,7 @@ def _ratios(named: Naming, here: xr.Dataset) -> list[Verdict]:
     slope = loglog_slope(order.stack(point=point).values, by_seed(ratio, "point"))
     mean = here["gamma"] / here["rho"]
     level = mean.max("read", skipna=False) <= BIG_O * mean.min("read", skipna=False)
-    everywhere = xr.ones_like(of_order.isel(seed=0), dtype=bool)
+    everywhere = end["test_loss"].notnull()
     pairs = f"gamma/rho of all pairs in {OMEGA:g}..{BIG_O:g} n SNR^2/T at all reads, share of runs"
     in_time = f"in time: gamma/rho, largest over smallest read at most {BIG_O:g}, share of runs"
     return [
@@ -140,7 +141,7 @@ def _error(named: Naming, here: xr.Dataset) -> Verdict:
     wrong = of_chance(here.isel(read=-1), "test_error")
     _, noise = in_regimes(here)
     text = "by test error: SNR <= 1/n, error at least half of guessing's, share of runs"
-    return _share(named("S2", text), {"error": wrong >= 0.5}, noise)
+    return _share(named("S2", text), {"error": wrong >= 0.5}, noise & wrong.notnull())
 
 
 def _share(identity: Identity, parts: dict[str, xr.DataArray], among: xr.DataArray) -> Verdict:

@@ -51,7 +51,9 @@ def verdicts(experiment: StagesExperiment, results: xr.Dataset, scale: str) -> l
     regimes, varied = (results[name].values.tolist() for name in ("regime", "varied"))
     found, worst = [], {}
     for regime in regimes:
-        stage = stage_of(results, regime)
+        stage, ended = stage_of(results, regime), results["nonfinite_step"].sel(regime=regime)
+        # infinite where a run was too short for it, NaN where it was lost
+        stage = stage.where(stage.notnull() | (ended != -1), np.inf)
         named = Naming(experiment, scale, f"{regime} regime: ", f", {experiment.setting}")
         place = list(COEFFICIENT).index(regime) + 1
         name = named(f"S11.{place}", f"{LEMMA[regime]}'s constant, largest factor from its middle")
@@ -112,20 +114,20 @@ def _constants(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -
 
 
 def _values(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -> str:
-    means = _constants(experiment, stage, regime).mean(axis=0)
-    if not np.isfinite(means).all():
-        return f"{int(stage.isnull().sum())} runs were too short for it"
+    means = st.finite_mean(_constants(experiment, stage, regime))
+    if short := int(np.isinf(stage).sum()):
+        return f"{short} runs were too short for it"
     return f"{means.min():.3g} to {means.max():.3g} in {len(means)} cells"
 
 
 def _spread(found: np.ndarray) -> st.Interval:
     """By what factor the mean of a cell is off the median of all, (seed, cell), at most; none where
     a stage is missing, since a stage longer than the training would be the largest."""
-    if not np.isfinite(found).all():
+    if np.isinf(found).any():
         return st.Interval(np.nan, np.nan, np.nan, len(found))
 
     def of_means(sample: np.ndarray) -> np.ndarray:
-        logs = np.log(sample.mean(axis=1))
+        logs = np.log(st.finite_mean(sample, 1))
         off = np.abs(logs - np.median(logs, axis=1, keepdims=True))
         return np.asarray(np.exp(off.max(axis=1)))
 

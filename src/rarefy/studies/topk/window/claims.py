@@ -13,7 +13,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
 from rarefy.measure.regions import Mask
-from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.arrays import known, texts
 from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.phase.experiment import PRIMARY, READS_AS
@@ -77,25 +77,27 @@ def _rescue(
     why, loose, note = "", "", ""
     if len(rows):
         kept = np.unique(results["keep"].values[columns]).tolist()
+        pooled = (inside, whole, fitted, inside / fitted)
+        means = [st.mean_interval(values).mean for values in pooled]
         note = (
-            f"K = {', '.join(map(str, kept))}; test loss {inside.mean():.3g}, dense "
-            f"{whole.mean():.3g}, guessing {chance:.3g}, training loss {fitted.mean():.2g}; "
-            f"test loss over T L_S {(inside / fitted).mean() / classes:.3g}; Condition 4.1's d, "
+            f"K = {', '.join(map(str, kept))}; test loss {means[0]:.3g}, dense {means[1]:.3g}, "
+            f"guessing {chance:.3g}, training loss {means[2]:.2g}; "
+            f"test loss over T L_S {means[3] / classes:.3g}; Condition 4.1's d, "
             f"as printed, is missed {missed.ratio:.2g} times"
         )
-        loose = "8 e^4 T L_S is not below log T" if float(ceiling.max()) >= chance else ""
+        loose = "8 e^4 T L_S is not below log T" if (ceiling >= chance).any() else ""
     else:
         why = loose = "no cell has SNR <= 1/n and K in the window, or none is dense"
     at_most, below = _roles("S4", reading)
     what = "K in the window at SNR = 1/n, test loss"
 
     def share(claim: str, said: str, limit: Numbers) -> Verdict:
-        shares = (inside <= limit).mean(axis=1) if len(rows) else []
+        shares = st.finite_mean(known(inside <= limit, inside, limit), 1)
         return st.judge_bound(
             named(claim, f"{what} at most {said}, share"), shares, MOST, "at_least", note=note
         )
 
-    gap = (inside - whole).mean(axis=1) if len(rows) else []
+    gap = st.finite_mean(inside - whole, 1)
     name = named(below, f"{what} minus that of dense training")
     found = [
         undecided(share(at_most, "8 e^4 T L_S", ceiling), loose),
@@ -119,11 +121,13 @@ def _too_few(
     floor = st.OMEGA * topk.chance_loss(experiment.classes)
     why = "" if few.any() else "no K of the grid is under Theorem 4.5's bound"
     others = ~few & few.any(axis=1, keepdims=True)
-    alike = (test[:, others] >= floor).mean() if others.any() else np.nan
-    loss, fitted = ((test >= floor)[:, few], (train < FITTED)[:, few])
+    large, fitted = known(test >= floor, test), known(train < FITTED, train)[:, few]
+    alike = st.finite_mean(large[:, others], None)
+    loss = large[:, few]
     note = (
         f"K up to d (1 - sqrt(1 - exp(-2 mu^2/(pi sigma_p^2)))) - sqrt(d log 10); test loss "
-        f"{test[:, few].mean():.3g}; of the other K, dense among them, {alike:.0%} have it too"
+        f"{st.finite_mean(test[:, few], None):.3g}; of the other K, dense among them, {alike:.0%} "
+        "have it too"
         if few.any()
         else ""
     )
@@ -131,14 +135,14 @@ def _too_few(
     found = [
         st.judge_bound(
             named(order, "K under Theorem 4.5's bound, test loss at least log(T)/4, share"),
-            loss.mean(axis=1) if few.any() else [],
+            st.finite_mean(loss, 1),
             MOST,
             "at_least",
             note=note,
         ),
         st.judge_bound(
             named(small, f"K under Theorem 4.5's bound, training loss under {FITTED:g}, share"),
-            fitted.mean(axis=1) if few.any() else [],
+            st.finite_mean(fitted, 1),
             MOST,
             "at_least",
         ),
