@@ -103,20 +103,22 @@ def test_what_is_left_is_all_but_what_was_dropped(name: str, data: st.DataObject
         assert contents(Path(place)) == before
 
 
-def test_every_other_byte_of_a_text_table_stays(tmp_path: Path) -> None:
-    lines = ["height,girth,kind,when\r\n"]
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("begin", ["", "\r\n\n"])
+def test_every_other_byte_of_a_text_table_stays(tmp_path: Path, begin: str, coding: str) -> None:
+    lines = [f'\ufeff{begin}"height",girth,kind,when\r\n']
     lines += [f"{row}.50,1e{row % 3},{'ab'[row % 2]},0{row}.01.2026\r\n" for row in range(12)]
     lines[5] = '4.50,1e1,a,"two\nlines, ""quoted"""\r\n'
     lines[7:7] = ["\r\n"]
     source = tmp_path / "t.csv"
-    source.write_bytes(("\ufeff" + "".join(lines)).encode())
+    source.write_bytes("".join(lines).encode(coding))
     samples = open_samples(source, label="kind", standardize=False)
     picks = picked(samples, {0: "b", 3: "drop", 4: "b"})
     done = clean(source, picks, tmp_path / "out", label="kind")
     lines[1] = lines[1].replace(",a,", ",b,")
     lines[5] = lines[5].replace(",a,", ",b,")
     del lines[4]
-    assert (done.path / "t.csv").read_bytes() == ("\ufeff" + "".join(lines)).encode()
+    assert (done.path / "t.csv").read_bytes() == "".join(lines).encode(coding)
     assert done.next == f"rarefy influence {done.path}/t.csv --label kind"
 
 
