@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.tables import Table
+from rarefy.core.writing import write_output
 
 if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner
@@ -76,7 +78,9 @@ def plot(pruner: Pruner, path: str | None = None) -> Figure:
     else:
         panels[0].set_xlabel("updates (layers from the first, dark, to the last, light)")
     if path is not None:
-        figure.savefig(path, dpi=150)
+        # (by its ending: it is written under another name first)
+        form = Path(path).suffix[1:] or "png"
+        write_output(Path(path), lambda partial: figure.savefig(partial, dpi=150, format=form))
     return figure
 
 

@@ -15,6 +15,7 @@ from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value, unkno
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import folder_name
 from rarefy.core.version import __version__
+from rarefy.core.writing import RECORDS
 from rarefy.data.hierarchy.levels import levels_identity
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.catalog import SETS
@@ -146,7 +147,7 @@ def checkup(
             say(f"note: {note}")
     sections, missing = [], []
     for part in wanted:
-        kept = subject.folder / f"{part}.json"
+        kept = subject.folder / RECORDS / "checkup" / f"{part}.json"
         found = None if overwrite else kept_section(kept, subject.key)
         if found is None:
             if say is not None:
