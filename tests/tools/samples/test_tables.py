@@ -115,6 +115,15 @@ def test_cells_of_a_csv(
     assert "empty" in samples.notes[0]
 
 
+def test_dates_that_python_has_not_are_told(tmp_path: Path) -> None:
+    days = np.array(["12000-01-01", "2020-01-01"], "datetime64[D]")
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "kind": days}), tmp_path / "t.parquet")
+    with pytest.raises(
+        UsageError, match=r"t.parquet: column 'kind': date32\[day\] that Python has"
+    ):
+        from_table(tmp_path / "t.parquet", "kind")
+
+
 def test_a_column_that_counts_rows_is_no_feature(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     FRAME.to_csv(path)  # with pandas' index as a column without a name

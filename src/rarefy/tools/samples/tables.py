@@ -292,7 +292,10 @@ def labels_of(values: Any) -> object:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(kind) and not values.null_count:
         return values.to_numpy()
-    return np.array([*values.to_pylist(), None], dtype=object)[:-1]
+    try:
+        return np.array([*values.to_pylist(), None], dtype=object)[:-1]
+    except (OverflowError, ValueError) as error:  # a date after the year 9999, say
+        raise UsageError(f"{values.type} that Python has no value for ({error})") from None
 
 
 def chosen_columns(
