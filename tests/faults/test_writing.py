@@ -276,9 +276,33 @@ def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
 )
 def test_d4_other_choices_have_a_folder_of_their_own() -> None:
     trees("scores.csv")
-    for columns in ("height", "girth"):
+    for columns, label in (("height", "kind"), ("girth", "height")):
         assert main([*TREES, "--columns", columns, "--no-gallery"]) == 0
-    assert len(seen_in(Path("runs"))) == 2
+        assert main(["checkup", "scores.csv", "--label", label, "--only", "set"]) == 0
+    names = [path.name.rpartition("-")[0] for path in seen_in(Path("runs"))]
+    assert names == ["checkup-scores.csv"] * 2 + ["influence-scores.csv"] * 2
+
+
+@pytest.mark.fault(
+    when="a check-up of other data or labels names the folder of an earlier one, or its page was "
+    "changed by hand",
+    then="it is refused before any work; `--overwrite` replaces the page",
+    lost="nothing",
+)
+def test_d4_a_checkup_stays(told: Told) -> None:
+    trees("scores.csv")
+    call = ["checkup", "scores.csv", "--only", "set", "--label"]
+    assert main([*call, "height", "--out", "o"]) == 0
+    before = Path("o/checkup.html").read_bytes()
+    assert main([*call, "kind", "--out", "o"]) == 2
+    assert "'o/checkup.html': was written by: " in told()
+    assert Path("o/checkup.html").read_bytes() == before
+    assert main([*call, "kind", "--out", "o", "--overwrite"]) == 0
+    assert main([*call, "kind"]) == 0
+    (page,) = Path("runs").glob("*/checkup.html")
+    page.write_text("mine")
+    assert main([*call, "kind"]) == 2
+    assert "was changed after rarefy wrote it" in told() and page.read_text() == "mine"
 
 
 KILLED = """

@@ -181,6 +181,12 @@ def _wanted(only: Sequence[str], skip: Sequence[str]) -> list[str]:
     return found
 
 
+def usual_folder(data: str, given: Mapping[str, Any]) -> Path:
+    """One for each set and way to read it, so that none replaces another."""
+    name = folder_name("checkup", Path(data).name, source=data, choices=[*given.values()])
+    return Path("runs") / name
+
+
 def _subject(
     data: str,
     given: Mapping[str, Any],
@@ -195,8 +201,7 @@ def _subject(
         if given[name] is not None:
             kind = "images" if name == "hierarchy" else "folders"
             raise bad_value(name, str(given[name]), f"is for {kind}, and {data} is none")
-    usual = Path("runs") / folder_name("checkup", Path(data).name, source=data)
-    folder = usual if out is None else Path(out)
+    folder = usual_folder(data, given) if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise bad_value("out", str(folder), "is a file; name a folder")
     where = resolve_device(device)
