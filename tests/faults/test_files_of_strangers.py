@@ -229,6 +229,7 @@ def test_d12_a_table_that_cannot_be_used_is_named(
     assert not list(tmp_path.glob("**/scores.*"))
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="a command ends with an error after it has read a CSV file",
     then="one line, exit code 2; no thread is left that aborts the process",
