@@ -72,7 +72,7 @@ def test_rules_that_are_off_are_told(capsys: pytest.CaptureFixture[str]) -> None
     call = ["influence", "trees.csv", "--label", "kind"]
     assert main(call) == 0
     told = " ".join(capsys.readouterr().out.split())
-    off = "label check is off for class yew (one sample: nothing to learn the class from"
+    off = "label check is off for class yew (one sample or copies of it: nothing to learn the"
     assert off in told and "neighbour rule is off for class yew" in told
     assert off in next(Path("runs").glob("influence-trees*/gallery.html")).read_text("utf-8")
     assert main([*call, "--json", "--no-gallery", "--overwrite"]) == 0

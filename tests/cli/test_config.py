@@ -80,6 +80,8 @@ def test_a_persons_file_stays(only_toy: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main([*RUN, "--seeds", "4"]) == 0
     assert f"note: {FILE} is not as rarefy wrote it and stays" in capsys.readouterr().err
     assert FILE.read_text("utf-8") == edited
+    assert cli.main(["run", "--config", str(FILE), "--seeds", "2", "--overwrite"]) == 0
+    assert FILE.read_text("utf-8") == edited  # (it is what is read)
     assert cli.main([*RUN, "--seeds", "4", "--overwrite"]) == 0
     assert tomllib.loads(FILE.read_text("utf-8"))["seeds"] == 4
 

@@ -103,6 +103,7 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
         ("train digits --keep inf", "keep="),
         ("train ''", "data='': is empty"),
         ("run contrast-init --scale tiny --out .", "out='.': has no name of its own"),
+        ("granularity digits --out .", "out='.': has no name of its own"),
         ("run contrast-init --scale tiny --out ''", "out='': is empty"),
         ("run contrast-init --scale tiny --out file/store", "out='file/store': "),
         ("data check digits --sheet file/x.png", "sheet='file/x.png': "),

@@ -6,6 +6,8 @@ import gzip
 import io
 import pickle
 import struct
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -202,9 +204,15 @@ def test_d12_a_table_in_utf_16_is_read(tmp_path: Path) -> None:
         (TABLE.replace("a,", "\xe9,").encode("latin-1"), "is no text in UTF-8"),
         (TABLE.replace("y", "x").encode(), "all 5 samples have the label 'x'"),
         (TABLE.replace("6.5", "inf").encode(), "column 'b' is NaN or infinite in row 2"),
-        (b"a,b,kind\n\x1b[31m,1\n", "cannot be read as a table"),
+        (b"a,b,kind\n\x1b[31m,1\n", "cannot be read as a table (line 2 has 2 cells, not 3)"),
+        (b"# ours\n" + TABLE.encode(), "no such column in given.csv; it has # ours"),
+        (TABLE.encode("utf-16") + b"\0", "is no text in UTF-16"),
+        (b"\n", "has no rows"),
     ],
-    ids=["UTF-16", "Latin-1", "Latin-1 names", "one class", "infinite", "ragged"],
+    ids=[
+        *("UTF-16", "Latin-1", "Latin-1 names", "one class", "infinite", "ragged", "comment"),
+        *("damaged UTF-16", "empty"),
+    ],
 )
 def test_d12_a_table_that_cannot_be_used_is_named(
     content: bytes,
@@ -219,6 +227,19 @@ def test_d12_a_table_that_cannot_be_used_is_named(
     line = [text for text in capsys.readouterr().err.splitlines() if "error" in text][-1]
     assert "given.csv" in line and told in line and line.isprintable()
     assert not list(tmp_path.glob("**/scores.*"))
+
+
+@pytest.mark.slow
+@pytest.mark.fault(
+    when="a command ends with an error after it has read a CSV file",
+    then="one line, exit code 2; no thread is left that aborts the process",
+    lost="nothing",
+)
+def test_an_error_after_a_csv_file_ends_as_others_do(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE)
+    words = [sys.executable, "-m", "rarefy", "checkup", "t.csv"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.splitlines()[-1].startswith("error: --label=None")
 
 
 # ------------------------------------------------------------------------------------- what is kept

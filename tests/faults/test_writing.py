@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -17,6 +19,7 @@ import pytest
 import torch
 from folders import seen_in
 from PIL import Image
+from pyarrow import parquet
 from toy_study import Toy, only
 
 from rarefy.cli import main
@@ -70,18 +73,45 @@ def trees(path: str) -> bytes:
 
 
 @pytest.mark.fault(
-    when="the table that `influence` reads is called like one it writes",
+    when="what `influence` reads is called like what it writes or removes, whoever wrote it",
     then="it is refused as output before any work; another `--out` is asked for",
     lost="nothing",
 )
-@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
-def test_d1_an_input_is_never_an_output(name: str, told: Told) -> None:
+@pytest.mark.parametrize(
+    ("data", "options", "name"),
+    [
+        ("scores.csv", ["--csv"], "scores.csv"),
+        ("scores.csv", [], "scores.csv"),
+        ("scores.parquet", [], "scores.parquet"),
+        ("scores.parquet", ["--stream"], "scores.parquet"),
+        (".", ["--stream"], "scores.parquet"),
+    ],
+)
+def test_d1_an_input_is_never_an_output(
+    data: str, options: list[str], name: str, told: Told
+) -> None:
     before = trees(name)
-    call = ["influence", name, "--label", "kind", "--csv", "--out", "."]
+    Path(name).unlink()
+    write_output(Path(name), before)
     for more in ([], ["--overwrite"]):
-        assert main([*call, *more]) == 2
+        assert main(["influence", data, "--label", "kind", *options, "--out", ".", *more]) == 2
         assert told() == f"error: --out={name!r}: is what is read; name another --out"
     assert Path(name).read_bytes() == before and seen_in(Path()) == [Path(name)]
+
+
+@pytest.mark.fault(
+    when="a user's files in the folder of a check-up have the names of its parts",
+    then="they stay: what was found is kept in `.rarefy` there",
+    lost="nothing",
+)
+def test_a_checkup_keeps_its_parts_out_of_sight() -> None:
+    trees("scores.csv")
+    Path("o").mkdir()
+    Path("o/set.json").write_text("mine")
+    call = ["checkup", "scores.csv", "--label", "kind", "--only", "set", "--out", "o"]
+    assert main([*call, "--overwrite"]) == 0
+    assert Path("o/set.json").read_text() == "mine"
+    assert {path.name for path in seen_in(Path("o"))} == {"checkup.html", "set.json"}
 
 
 @pytest.mark.fault(
@@ -115,9 +145,14 @@ def test_d1_what_rarefy_did_not_write_stays(call: list[str], name: str, told: To
     then="it is replaced with `--overwrite` only; what is not written again stays",
     lost="nothing",
 )
-def test_d1_changed_outputs_are_asked_about(told: Told) -> None:
+def test_d1_changed_outputs_are_asked_about(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     trees("scores.csv")
     assert main([*TREES, "--csv", "--out", "o"]) == 0
+    before = seen_in(Path("o"))
+    with monkeypatch.context() as failing:
+        failing.delattr(parquet, "write_table")
+        assert main([*TREES, "--no-gallery", "--out", "o"]) == 1 and told()
+    assert seen_in(Path("o")) == before and all(map(is_intact, before))
     Path("o/gallery.html").write_text("my notes")
     assert main([*TREES, "--out", "o"]) == 2
     assert "'o/gallery.html': was changed after rarefy wrote it; pass --overwrite" in told()
@@ -241,9 +276,33 @@ def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
 )
 def test_d4_other_choices_have_a_folder_of_their_own() -> None:
     trees("scores.csv")
-    for columns in ("height", "girth"):
+    for columns, label in (("height", "kind"), ("girth", "height")):
         assert main([*TREES, "--columns", columns, "--no-gallery"]) == 0
-    assert len(seen_in(Path("runs"))) == 2
+        assert main(["checkup", "scores.csv", "--label", label, "--only", "set"]) == 0
+    names = [path.name.rpartition("-")[0] for path in seen_in(Path("runs"))]
+    assert names == ["checkup-scores.csv"] * 2 + ["influence-scores.csv"] * 2
+
+
+@pytest.mark.fault(
+    when="a check-up of other data or labels names the folder of an earlier one, or its page was "
+    "changed by hand",
+    then="it is refused before any work; `--overwrite` replaces the page",
+    lost="nothing",
+)
+def test_d4_a_checkup_stays(told: Told) -> None:
+    trees("scores.csv")
+    call = ["checkup", "scores.csv", "--only", "set", "--label"]
+    assert main([*call, "height", "--out", "o"]) == 0
+    before = Path("o/checkup.html").read_bytes()
+    assert main([*call, "kind", "--out", "o"]) == 2
+    assert "'o/checkup.html': was written by: " in told()
+    assert Path("o/checkup.html").read_bytes() == before
+    assert main([*call, "kind", "--out", "o", "--overwrite"]) == 0
+    assert main([*call, "kind"]) == 0
+    (page,) = Path("runs").glob("*/checkup.html")
+    page.write_text("mine")
+    assert main([*call, "kind"]) == 2
+    assert "was changed after rarefy wrote it" in told() and page.read_text() == "mine"
 
 
 KILLED = """
@@ -278,6 +337,52 @@ def test_d1_a_kill_leaves_a_whole_file_that_is_known() -> None:
         assert ran.returncode == (-signal.SIGKILL if moment < 3 else 0)
         assert Path("out.txt").read_text() == content and is_intact(Path("out.txt"))
         check_output(Path("out.txt"))
+
+
+def _killed(words: list[str], moment: int) -> None:
+    """The command, until it is about to rename or remove for the n-th time."""
+    moments = itertools.count(1)
+
+    def counted(change: Callable[..., None]) -> Callable[..., None]:
+        def called(*given: object, **options: object) -> None:
+            if next(moments) == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+            change(*given, **options)
+
+        return called
+
+    for name in ("replace", "rename", "unlink", "rmdir"):
+        setattr(os, name, counted(getattr(os, name)))
+    sys.exit(main(words))
+
+
+@pytest.mark.quick("clean")
+@pytest.mark.parametrize("verb", ["influence", "clean"])
+@pytest.mark.fault(
+    when="`influence` or `clean` is killed before any file that it renames or removes",
+    then="what was there is there, whole; the same command goes on",
+    lost="what was being written",
+)
+def test_a_kill_at_any_change_of_files_loses_nothing(verb: str) -> None:
+    before, call = trees("scores.csv"), [*TREES, "--no-check-labels", "--out", "o"]
+    kept = [Path("o/scores.parquet"), Path("o/gallery.html")]
+    assert main([*call, "--csv"]) == 0
+    if verb == "clean":
+        picks = pd.read_parquet("o/scores.parquet")[["id"]].head(1).assign(decision="drop")
+        rows = {"format": "rarefy picks 1", "data": "scores.csv", "read": {"label": "kind"}}
+        Path("picks.json").write_text(json.dumps({**rows, "picks": picks.to_dict("records")}))
+        call = ["clean", "scores.csv", "--picks", "picks.json", "--out", "cleaned"]
+    for moment in itertools.count(1):
+        process = multiprocessing.get_context("forkserver").Process(
+            target=_killed, args=(call, moment)
+        )
+        process.start()
+        process.join(60)
+        assert Path("scores.csv").read_bytes() == before and all(map(is_intact, kept))
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+    assert moment > 2 and main(call) == 0
 
 
 @pytest.mark.fault(

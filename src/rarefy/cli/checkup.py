@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -61,19 +61,19 @@ def checkup(
     Example: [bold]rarefy checkup wine.csv --label kind[/]
     """
     use_data_folder(folder)
-    from rarefy.report.checkup import OF, write_checkup
+    from rarefy.report.checkup import write_checkup
     from rarefy.tools.checkup.api import checkup as look
+    from rarefy.tools.checkup.api import usual_folder
 
-    if out is not None and (out / PAGE).exists():
-        check_output(out / PAGE, OF, overwrite=overwrite)
+    given: dict[str, Any] = {"label": label, "size": size}
+    given |= {"test_share": test_share, "hierarchy": hierarchy}
+    usual = usual_folder(data, given)
+    check_output((out or usual) / PAGE, usual.name, overwrite=overwrite)
     found = look(
         data,
-        hierarchy=hierarchy,
-        label=label,
+        **given,
         only=_several(only),
         skip=_several(skip),
-        size=size,
-        test_share=test_share,
         device=device,
         out=out,
         overwrite=overwrite,
@@ -81,7 +81,7 @@ def checkup(
         say=lambda words: typer.echo(words, err=True),
     )
     keep_options(found.path)
-    page = write_checkup(found.path / PAGE, found, overwrite)
+    page = write_checkup(found.path / PAGE, found, overwrite, usual.name)
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     else:

@@ -219,8 +219,10 @@ def keep_options(output: Place) -> None:
     stays; at an address there is none."""
     if _call is None or isinstance(output, Remote):
         return
-    path, overwrite = options_file(output), bool(_call.params.get("overwrite"))
+    path, read = options_file(output), _call.params["config"]
     try:
+        is_read = read is not None and path.exists() and path.samefile(read)
+        overwrite = bool(_call.params.get("overwrite")) and not is_read
         text = "\n".join(_lines(_call, path)) + "\n"
         if not os.path.lexists(path) or is_intact(path) or (overwrite and record_of(path)):
             write_output(path, text, "options", overwrite)

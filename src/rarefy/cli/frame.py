@@ -340,7 +340,7 @@ def print_(what: Any, fold: bool = True) -> None:
     """Drawn by rich; without ``fold`` a long line stays one."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(markup=False)
     with console.capture() as drawn:
         console.print(what, crop=False, soft_wrap=not fold)
     # written by us: rich would end the process itself when the reader is gone

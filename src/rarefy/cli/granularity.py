@@ -34,7 +34,7 @@ from rarefy.cli.options import (
     Threads,
 )
 from rarefy.core.errors import OutOfTime, bad_value
-from rarefy.core.writing import check_output
+from rarefy.core.writing import check_output, check_place
 
 if TYPE_CHECKING:
     from rarefy.tools.granularity.api import GranularityRun
@@ -150,6 +150,7 @@ def granularity(
 
         if page is not None and page.suffix.lower() not in (".html", ".htm"):
             raise bad_value("page", page, "must end in .html")
+        check_place(store)
         check_output(_page(page, store), "granularity", overwrite=overwrite, option="page")
         words = forecast(experiment, store, device, jobs, overwrite)
         if words:

@@ -24,7 +24,16 @@ from rarefy.cli.options import (
     SkipBad,
     TestShare,
 )
-from rarefy.cli.scored_files import CSV, CSV_FACTS, GALLERY, TABLE, UNFINISHED, score, write
+from rarefy.cli.scored_files import (
+    CSV,
+    CSV_FACTS,
+    GALLERY,
+    REMOVED,
+    TABLE,
+    UNFINISHED,
+    score,
+    write,
+)
 from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
 from rarefy.cli.streaming import streamed
 from rarefy.core.errors import bad_value
@@ -211,7 +220,7 @@ def influence(
     target = out if out is not None else Path("runs") / name
     written_to = OutputFolder(target, name, overwrite)
     names_of = [TABLE, *([CSV, CSV_FACTS] if csv else []), *([GALLERY] if gallery else [])]
-    written_to.check(names_of, [data, labels or data])
+    written_to.check(names_of, [data, labels or data], removed=REMOVED)
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rarefy.tools.samples.samples import Samples
 
 TABLE, CSV, CSV_FACTS, GALLERY = "scores.parquet", "scores.csv", "scores.csv.json", "gallery.html"
+REMOVED = (CSV, CSV_FACTS, GALLERY)
+"""What is not written anew would be of other scores than the table beside it."""
 UNFINISHED = f"{RECORDS}/unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
 WORTH_SAYING = 5.0
@@ -78,9 +80,6 @@ def write(
     """Table and page; what was unfinished has no use any more."""
     from rarefy.tools.influence.writing import write_table
 
-    for older in (CSV, CSV_FACTS, GALLERY):
-        # what is not written anew would be of other scores than the table beside it
-        remove_output(target.path / older)
     found = {"table": write_table(scored.table, target.path / TABLE, target.write)}
     if csv:
         found["csv"] = write_table(scored.table, target.path / CSV, target.write)
@@ -103,4 +102,7 @@ def write(
             write=target.write,
         )
         found["gallery"] = target.path / GALLERY
+    for older in (*(() if csv else (CSV, CSV_FACTS)), *(() if gallery else (GALLERY,))):
+        # last: a command that is killed has lost nothing
+        remove_output(target.path / older)
     return found

@@ -142,9 +142,7 @@ def check_output(
     above = check_place(path, option)
     if not os.access(above, os.W_OK | os.X_OK):
         raise bad_value(option, str(path), f"nothing can be written into {above}")
-    for source in inputs:
-        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
-            raise bad_value(option, str(path), f"is what is read; name another {name}")
+    refuse_input(path, inputs, option)
     if not os.path.lexists(path):
         return
     if path.is_dir():
@@ -164,6 +162,14 @@ def check_output(
         raise bad_value(option, str(path), f"was written by: {by}; {remedy}")
 
 
+def refuse_input(path: Path, inputs: Iterable[Path | str], option: str = "out") -> None:
+    """What a call reads it neither replaces nor removes, whoever wrote it."""
+    for source in inputs:
+        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+            name = f"--{option.replace('_', '-')}"
+            raise bad_value(option, str(path), f"is what is read; name another {name}")
+
+
 @dataclass(frozen=True)
 class OutputFolder:
     """A folder into which one command writes several files; ``of``: what they are made of."""
@@ -176,13 +182,19 @@ class OutputFolder:
         write_output(path, content, self.of, self.overwrite)
 
     def check(
-        self, names: Iterable[str], inputs: Iterable[Path | str] = (), option: str = "out"
+        self,
+        names: Iterable[str],
+        inputs: Iterable[Path | str] = (),
+        option: str = "out",
+        removed: Iterable[str] = (),
     ) -> None:
-        """Before any work, as ``check_output``."""
+        """Before any work, as ``check_output``; ``removed``: names of what may be removed."""
         refuse_address(self.path, option)
         if self.path.exists() and not self.path.is_dir():
             raise bad_value(option, str(self.path), "is a file; name a folder")
         inputs = tuple(inputs)
+        for name in removed:
+            refuse_input(self.path / name, inputs, option)
         for name in names:
             check_output(self.path / name, self.of, inputs, self.overwrite, option)
 

@@ -12,12 +12,11 @@ from rarefy.report.templating import template
 from rarefy.tools.checkup.api import Checkup
 from rarefy.tools.checkup.sections import Rows
 
-OF = "checkup"
-"""What the file is recorded as."""
 
-
-def write_checkup(path: Path | str, found: Checkup, overwrite: bool = False) -> Path:
-    """Write the page of a ``Checkup``."""
+def write_checkup(
+    path: Path | str, found: Checkup, overwrite: bool = False, of: str = "checkup"
+) -> Path:
+    """Write the page of a ``Checkup``; ``of``: what it is recorded as."""
     pictures = Pictures(found.samples.images)
 
     def shown(table: Rows) -> list[str]:
@@ -25,5 +24,5 @@ def write_checkup(path: Path | str, found: Checkup, overwrite: bool = False) -> 
         return [pictures.address(row) for row in table.samples] if pictured else []
 
     page = template("checkup.html.j2").render(found=found, shown=shown, version=__version__)
-    write_output(Path(path), page, OF, overwrite)
+    write_output(Path(path), page, of, overwrite)
     return Path(path)

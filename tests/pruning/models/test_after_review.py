@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from small_networks import mlp, mlp_batch, pruned, update
 from torch import nn
 
 from rarefy import Pruner
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import RunError, UsageError
 from rarefy.pruning.finishing.removal import remove_zero_filters
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant, gradual, one_shot
@@ -197,6 +198,11 @@ def test_table_and_plot_say_what_happened(tmp_path: object) -> None:
     assert [axis.get_title() for axis in figure.axes][0] == "share kept"
     with open(path, "rb") as file:
         assert file.read(4) == b"\x89PNG"
+    pruner.plot(path)
+    Path(path).write_text("mine")
+    with pytest.raises(RunError, match="is there, and not as rarefy wrote it"):
+        pruner.plot(path)
+    assert Path(path).read_text() == "mine"
 
 
 def test_copies_of_a_model_do_not_tell_its_pruner() -> None:

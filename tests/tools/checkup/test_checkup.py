@@ -107,7 +107,7 @@ def test_parts_are_kept_and_only_missing_ones_run(
     assert ran[3:] == ["finer"] and second.finished
     assert second.sections[:2] == first.sections
     # a damaged file is passed over; other data are other findings
-    (tmp_path / "out" / "set.json").write_text("{")
+    (tmp_path / "out/.rarefy/checkup/set.json").write_text("{")
     checkup(photos, **options)
     assert ran[4:] == ["set"]
     (photos / "a" / "0.png").unlink()
@@ -126,7 +126,7 @@ def test_a_part_that_fails_leaves_the_others(
     assert [one.status for one in found.sections] == [DONE, FAILED, DONE]
     assert found.sections[1].answer == "failed: no luck" and found.failed == ["samples"]
     assert found.sentence.endswith("; samples failed")
-    assert not (tmp_path / "out" / "samples.json").exists()
+    assert not (tmp_path / "out/.rarefy/checkup/samples.json").exists()
 
 
 @pytest.mark.parametrize(

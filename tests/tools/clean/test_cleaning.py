@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from PIL import Image
 import rarefy
 from rarefy.core.errors import RunError, UsageError
 from rarefy.data.images.ids import digest_of
-from rarefy.tools.clean import cleaning
+from rarefy.tools.clean import class_folders, cleaning
 from rarefy.tools.clean.recording import undo
 from rarefy.tools.samples.arrays import from_arrays
 from rarefy.tools.samples.opening import open_samples
@@ -103,21 +104,60 @@ def test_what_is_left_is_all_but_what_was_dropped(name: str, data: st.DataObject
         assert contents(Path(place)) == before
 
 
-def test_every_other_byte_of_a_text_table_stays(tmp_path: Path) -> None:
-    lines = ["height,girth,kind,when\r\n"]
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("begin", ["", "\r\n\n"])
+def test_every_other_byte_of_a_text_table_stays(tmp_path: Path, begin: str, coding: str) -> None:
+    lines = [f'\ufeff{begin}"height",girth,kind,when\r\n']
     lines += [f"{row}.50,1e{row % 3},{'ab'[row % 2]},0{row}.01.2026\r\n" for row in range(12)]
     lines[5] = '4.50,1e1,a,"two\nlines, ""quoted"""\r\n'
     lines[7:7] = ["\r\n"]
     source = tmp_path / "t.csv"
-    source.write_bytes(("\ufeff" + "".join(lines)).encode())
+    source.write_bytes("".join(lines).encode(coding))
     samples = open_samples(source, label="kind", standardize=False)
     picks = picked(samples, {0: "b", 3: "drop", 4: "b"})
     done = clean(source, picks, tmp_path / "out", label="kind")
     lines[1] = lines[1].replace(",a,", ",b,")
     lines[5] = lines[5].replace(",a,", ",b,")
     del lines[4]
-    assert (done.path / "t.csv").read_bytes() == ("\ufeff" + "".join(lines)).encode()
+    assert (done.path / "t.csv").read_bytes() == "".join(lines).encode(coding)
     assert done.next == f"rarefy influence {done.path}/t.csv --label kind"
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["cat/IMG_1.png", "dog/img_1.png"], ""),
+        (["cat/\u00e9.png", "dog/e\u0301.png"], ""),
+        (["cat/0.png", "dog/a.png", "dog/A.png"], "dog/A.png; dog/a.png"),
+        (["cat/0.png", "Dog/a.png", "dog/b.png"], "Dog; dog"),
+        (["cat/0.png", "dog/\u00e9.png", "dog/e\u0301.png"], "dog/e\u0301.png; dog/\u00e9.png"),
+    ],
+)
+def test_a_disk_that_takes_names_for_one(
+    tmp_path: Path, names: list[str], told: str, copy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = class_folders._put
+
+    def onto_it(source: Path, target: Path, copy: bool) -> None:
+        put(source, Path(unicodedata.normalize("NFC", str(target)).lower()), copy)
+
+    for number, name in enumerate([*names, "cat/z.png"]):
+        path = tmp_path / "d" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8), number, np.uint8)).save(path)
+    samples = open_samples(tmp_path / "d", standardize=False)
+    assert samples.files is not None
+    row = samples.files.index(names[0])
+    picks = picked(samples, {row: "drop" if told else "dog"})
+    monkeypatch.setattr(class_folders, "_put", onto_it)
+    if told:
+        with pytest.raises(UsageError, match=f"its disk has one name for {told}; rename one"):
+            clean(tmp_path / "d", picks, tmp_path / "o", copy=copy, allow_empty=True)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["d"]
+    else:
+        clean(tmp_path / "d", picks, tmp_path / "o", copy=copy, allow_empty=True)
+        assert len(list((tmp_path / "o" / "dog").iterdir())) == 2
 
 
 def test_types_of_columns_stay(tmp_path: Path) -> None:

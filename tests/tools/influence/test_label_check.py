@@ -91,6 +91,29 @@ def test_a_class_of_one_sample_is_left_out_and_told() -> None:
     assert any("neighbour rule is off" in told for told in table.attrs["notes"])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rows", "labels", "off"),
+    [
+        (np.eye(3)[np.arange(60) % 3], np.arange(60) % 3, [0, 1, 2]),  # leaked
+        (np.ones((60, 2)), np.arange(60) % 3, [0, 1, 2]),
+        (np.r_[np.zeros((59, 2)), [[1, 1]]], np.arange(60) % 3, [0, 1, 2]),
+        (np.r_[clouds((30, 30))[0], np.ones((9, 4))], np.repeat([0, 1, 2], [30, 30, 9]), [2]),
+        (clouds((30, 30))[0], np.arange(60) // 2, []),  # of two samples each
+    ],
+)
+def test_copies_of_one_sample_say_no_more_than_one(
+    rows: np.ndarray, labels: np.ndarray, off: list[int]
+) -> None:
+    """Classifiers that have not seen it have not seen its class."""
+    found = check_labels(as_samples(rows, labels), CPU)
+    unknown = np.isin(labels, off)
+    np.testing.assert_array_equal(np.isnan(found.given_probability), unknown)
+    assert not found.issue[unknown].any()
+    names = "; ".join(map(str, off))
+    assert (f" {names} (one sample or copies" in " ".join(found.notes)) == bool(off)
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_class_that_cannot_be_told_from_another_is_named() -> None:
     X, labels = clouds((80, 6), apart=0.0)
@@ -162,13 +185,14 @@ def test_what_is_judged(classes: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     labels = np.concatenate([np.arange(classes), random.integers(0, classes, 20)])
     chances = random.dirichlet(np.full(classes, 0.3), len(labels))
-    suggested, issue, _ = judged(chances, labels, [str(place) for place in range(classes)])
+    alone = np.bincount(labels) < 2
+    suggested, issue, _ = judged(chances, labels, [str(place) for place in range(classes)], alone)
     rows = np.arange(len(labels))
     np.testing.assert_array_equal(issue, suggested != labels)
     assert (suggested[issue] == chances[issue].argmax(axis=1)).all()
     assert (chances[rows, suggested] >= chances[rows, labels])[issue].all()
     # certain of the given label, and nothing is in doubt
-    assert not judged(np.eye(classes)[labels], labels, [""] * classes)[1].any()
+    assert not judged(np.eye(classes)[labels], labels, [""] * classes, alone)[1].any()
 
 
 @given(st.integers(1, 4), st.integers(0, 2**32 - 1))

@@ -35,6 +35,10 @@ from rarefy.tools.samples.messages import rows_text
         (["10", "2", "a"], [0, 1, 2], ("10", "2", "a")),
         (np.array([1, 2, 2], dtype=object), [0, 1, 1], ("1", "2")),
         (["NA", "DE", "NA"], [1, 0, 1], ("DE", "NA")),
+        (torch.tensor([3, 1, 3], dtype=torch.bfloat16), [1, 0, 1], ("1", "3")),
+        ([-0.0, 0.0, 2.0**53 - 1], [0, 0, 1], ("0", "9007199254740991")),
+        ([2**63, 2**63 + 1, 2**63], [0, 1, 0], ("9223372036854775808", "9223372036854775809")),
+        ([-(2**70), 2**70, -(2**70)], [0, 1, 0], (f"-{2**70}", f"{2**70}")),
     ],
 )
 def test_all_makes_of_labels_give_the_same(
@@ -71,6 +75,9 @@ def test_names_come_back(names: list[str]) -> None:
         (pd.Series(["a", pd.NA, "b"]), None, r"no label in row 1"),
         (["a", "", "b"], None, r"no label \(empty text\) in row 1"),
         (np.array([0, 0.5, 1]), None, r"labels='0.5 in row 1 .counting from 0.': must be classes"),
+        ([1e300, 2e300, 3.0], None, r"labels='1e\+300 in rows 0, 1 .*float64 does not tell whole"),
+        ([2**53 + 1, 1.0, 0.0], None, r"9.0072e\+15 in row 0 .*apart; give integers or names"),
+        (np.array([2**24 + 1, 1, 0], np.float32), None, r"1.67772e\+07 in row 0 .*: float32 does"),
         (
             np.array([0, np.inf, 1]),
             None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def _written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".tsv", ".csv.gz"])
-def test_every_kind_of_file(tmp_path: Path, ending: str) -> None:
+def test_every_kind_of_file(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)  # its threads may end a process wrongly
     path = _written(tmp_path, ending)
     samples = from_table(path, "kind", names="file")
     assert samples.features.tolist() == [[1.5, 4], [2.5, 3], [3.5, 2], [4.5, 7]]
@@ -87,6 +89,39 @@ def test_labels_of_a_csv_are_text(tmp_path: Path) -> None:
     assert from_table(path, "code").classes == ("07", "7", "NA", "null")
     path.write_text("x,code\n1,10\n2,2\n5,2\n")
     assert from_table(path, "code").classes == ("2", "10")
+
+
+@pytest.mark.parametrize(
+    ("cells", "features"),
+    [
+        ("12345678901234567890123", [[12345678901234567890123.0, 1], [2, 5]]),
+        ("0.1000000000000000055511151231257827", [[0.1, 1], [2, 5]]),
+        (" 3", [[3, 1], [2, 5]]),
+        ("1_0", [[1], [5]]),
+        ("0x1F", [[1], [5]]),
+        ("2020-01-01", [[1], [5]]),
+        ('"a\n""b"", c"', [[1], [5]]),
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "\n\n", "\ufeff", "\ufeff\r\n"])
+def test_cells_of_a_csv(
+    tmp_path: Path, cells: str, features: list[list[float]], begin: str
+) -> None:
+    path = tmp_path / "t.csv"
+    text = f"{begin}x,empty,y,kind\r\n{cells},,1,a\r\n\r\n2,,5,b"
+    path.write_bytes(text.encode())
+    samples = from_table(path, "kind")
+    assert samples.features.tolist() == features and samples.classes == ("a", "b")
+    assert "empty" in samples.notes[0]
+
+
+def test_dates_that_python_has_not_are_told(tmp_path: Path) -> None:
+    days = np.array(["12000-01-01", "2020-01-01"], "datetime64[D]")
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "kind": days}), tmp_path / "t.parquet")
+    with pytest.raises(
+        UsageError, match=r"t.parquet: column 'kind': date32\[day\] that Python has"
+    ):
+        from_table(tmp_path / "t.parquet", "kind")
 
 
 def test_a_column_that_counts_rows_is_no_feature(tmp_path: Path) -> None:

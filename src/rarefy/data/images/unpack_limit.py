@@ -27,6 +27,8 @@ class LimitedGzip(gzip.GzipFile):
             raise _suspicious(self._path)
         return found
 
+    read1 = read
+
 
 def check_zip(path: Path) -> None:
     """The same for the members of a zip file, by what its directory promises: no more is read."""

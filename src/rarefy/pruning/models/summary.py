@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 
 from rarefy.core.errors import UsageError
 from rarefy.core.tables import Table
+from rarefy.core.writing import write_output
 
 if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner
@@ -74,7 +76,9 @@ def plot(pruner: Pruner, path: str | None = None) -> Figure:
     else:
         panels[0].set_xlabel("updates (layers from the first, dark, to the last, light)")
     if path is not None:
-        figure.savefig(path, dpi=150)
+        # (by its ending: it is written under another name first)
+        form = Path(path).suffix[1:] or "png"
+        write_output(Path(path), lambda partial: figure.savefig(partial, dpi=150, format=form))
     return figure
 
 

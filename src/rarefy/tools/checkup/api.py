@@ -15,6 +15,7 @@ from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value, unkno
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import folder_name
 from rarefy.core.version import __version__
+from rarefy.core.writing import RECORDS
 from rarefy.data.hierarchy.levels import levels_identity
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.catalog import SETS
@@ -146,7 +147,7 @@ def checkup(
             say(f"note: {note}")
     sections, missing = [], []
     for part in wanted:
-        kept = subject.folder / f"{part}.json"
+        kept = subject.folder / RECORDS / "checkup" / f"{part}.json"
         found = None if overwrite else kept_section(kept, subject.key)
         if found is None:
             if say is not None:
@@ -180,6 +181,12 @@ def _wanted(only: Sequence[str], skip: Sequence[str]) -> list[str]:
     return found
 
 
+def usual_folder(data: str, given: Mapping[str, Any]) -> Path:
+    """One for each set and way to read it, so that none replaces another."""
+    name = folder_name("checkup", Path(data).name, source=data, choices=[*given.values()])
+    return Path("runs") / name
+
+
 def _subject(
     data: str,
     given: Mapping[str, Any],
@@ -194,8 +201,7 @@ def _subject(
         if given[name] is not None:
             kind = "images" if name == "hierarchy" else "folders"
             raise bad_value(name, str(given[name]), f"is for {kind}, and {data} is none")
-    usual = Path("runs") / folder_name("checkup", Path(data).name, source=data)
-    folder = usual if out is None else Path(out)
+    folder = usual_folder(data, given) if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
         raise bad_value("out", str(folder), "is a file; name a folder")
     where = resolve_device(device)

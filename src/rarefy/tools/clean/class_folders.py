@@ -6,10 +6,13 @@ taken there, its old class stands in the name.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 import numpy as np
@@ -55,18 +58,37 @@ def write_class_folders(
         elif decisions.keep[row]:
             sources[name] = path
             places[row] = name
+    taken = {_folded(name) for name in sources}
     for row, name, path in moved:
         words = name.split("/")
         old, words[at] = words[at], samples.classes[decisions.after[row]]
-        places[row] = next(free for free in _names("/".join(words), old) if free not in sources)
+        names = _names("/".join(words), old)
+        places[row] = next(free for free in names if _folded(free) not in taken)
         sources[places[row]] = path
+        taken.add(_folded(places[row]))
     _need_parts(samples, sources, at)
     for name in _with_bar([*sources]):
         _put(sources[name], target / name, copy)
+    _need_names(target, sources)
     notes = [f"{counted(left_out, 'file')} that cannot be read left out"] if left_out else []
     if found.others:
         notes.append(f"{counted(found.others, 'file')} that is no image not taken along")
     return places, notes
+
+
+def _folded(name: str) -> str:
+    """Some disks take both cases of a letter for one, or both spellings of an accented one."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _need_names(target: Path, names: Iterable[str]) -> None:
+    """On such a disk one image would have the place of another, or two classes one folder."""
+    every = {str(part) for name in names for part in (name, *PurePosixPath(name).parents[:-1])}
+    if len(every) != sum(len(folders + files) for _, folders, files in os.walk(target)):
+        folded = Counter(map(_folded, every))
+        alike = sorted(name for name in every if folded[_folded(name)] > 1)
+        what = f"its disk has one name for {listed(alike)}"
+        raise bad_value("out", str(target.parent), f"{what}; rename one, or name another --out")
 
 
 def _names(name: str, old: str) -> Iterator[str]:
@@ -99,7 +121,8 @@ def _put(source: Path, target: Path, copy: bool) -> None:
         shutil.copy2(source, target)
         return
     try:
-        os.symlink(os.path.realpath(source), target)
+        with contextlib.suppress(FileExistsError):  # (told afterwards, with all of its kind)
+            os.symlink(os.path.realpath(source), target)
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"no links can be made here ({reason}): pass --copy (copy=True)") from None
@@ -123,7 +146,9 @@ def write_pictures(name: str, samples: Samples, decisions: Decisions, target: Pa
     was made of is taken along."""
     assert samples.images is not None
     if name not in SETS:
-        return _drawn(samples, decisions, target, "", range(len(samples)))
+        places = _drawn(samples, decisions, target, "", range(len(samples)))
+        _need_names(target, places.values())
+        return places
     data, split = load_images(name), samples.split
     first = len(data.train) if split in ("train", "all") else 0
     places = _drawn(samples, decisions, target, "train/", range(first))

@@ -70,15 +70,12 @@ def _write_text(
 ) -> None:
     packed = path.name.lower().endswith(".gz")
     content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-    coding = "utf-8"
-    if content.startswith(UTF16):
-        coding = "utf-16-le" if content.startswith(UTF16[0]) else "utf-16-be"
-    records = _records(content.decode(coding), delimiter)
-    raw, heads = next(records)
-    place = [head.removeprefix("\ufeff") for head in heads].index(label)
-    lines, row = [raw], 0
-    for raw, cells in records:
-        if not cells:  # an empty line is no row
+    coding = UTF16.get(content[:2], "utf-8")
+    text = content.decode(coding)
+    lines, place, row = ["\ufeff" * text.startswith("\ufeff")], -1, 0
+    for raw, cells in _records(text.removeprefix("\ufeff"), delimiter):
+        if not cells or place < 0:  # an empty line is no row, and the first other one is the header
+            place = cells.index(label) if cells else place
             lines.append(raw)
             continue
         had = samples.classes[samples.labels[row]] if row < len(samples) else None

@@ -94,7 +94,7 @@ def class_probabilities(
     is spread. A class of which the other folds have no sample has probability 0: one of a single
     sample, asked for that sample. ``content``: the same for copies, (n,)."""
     content = np.arange(len(labels)) if content is None else content
-    rounds = ROUNDS if len(labels) <= FEW else 1
+    rounds = _rounds(len(labels))
     found = np.zeros((len(CLASSIFIERS), len(labels), classes))
     each = [(turn, fold) for turn in range(rounds) for fold in range(folds)]
     for turn, left_out in each:
@@ -105,7 +105,7 @@ def class_probabilities(
         for place, name in enumerate(CLASSIFIERS):
             if deadline is not None and deadline():
                 raise OutOfTime("stopped while checking labels")
-            if len(told):
+            if len(told) and len(known):
                 model = classifier(name, len(known), len(labels), numbers.shape[1])
                 found[place][told] += _probabilities(
                     model, numbers[known], labels[known], numbers[told], classes
@@ -116,6 +116,19 @@ def class_probabilities(
     own = found[:, np.arange(len(labels)), labels]
     mixed: NDArray[np.float64] = np.tensordot(mixture(own), found, axes=1)
     return mixed
+
+
+def in_one_fold(
+    labels: NDArray[np.int64], content: NDArray[np.int64], folds: int
+) -> NDArray[np.bool_]:
+    """Which classes the other folds have no sample of, in some round: one sample, or copies."""
+    places = [_folds(labels, content, folds, turn) for turn in range(_rounds(len(labels)))]
+    spread = pd.DataFrame(np.transpose(places)).groupby(labels).nunique()
+    return (spread < 2).any(axis=1).to_numpy()
+
+
+def _rounds(count: int) -> int:
+    return ROUNDS if count <= FEW else 1
 
 
 def mixture(own: NDArray[np.float64], even: float = EVEN) -> NDArray[np.float64]:
@@ -160,6 +173,7 @@ def _probabilities(
     with warnings.catch_warnings(), limited(1):
         # its regularised optimum is near long before the last digit settles
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         model.fit(known, labels)
         found[:, model.classes_] = model.predict_proba(told)
     return found

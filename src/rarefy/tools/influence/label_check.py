@@ -23,7 +23,12 @@ from rarefy.core.errors import UsageError
 from rarefy.core.text import printable
 from rarefy.data.images.ids import digest_of
 from rarefy.data.images.listing import listed
-from rarefy.tools.influence.class_probabilities import FOLDS, class_probabilities, numbers_of
+from rarefy.tools.influence.class_probabilities import (
+    FOLDS,
+    class_probabilities,
+    in_one_fold,
+    numbers_of,
+)
 from rarefy.tools.samples.samples import Samples
 
 NEAR, TIMES = 0.8, 4.0
@@ -82,18 +87,20 @@ def check_labels(
     present, codes = np.unique(samples.labels, return_inverse=True)
     # by content: the order of the data says nothing about them, nor do folds drawn by it
     order = np.argsort(np.asarray(samples.ids))
+    content = np.unique([digest_of(one) for one in samples.ids], return_inverse=True)[1][order]
+    alone = in_one_fold(codes[order], content, folds)
     chances = np.empty((len(samples), len(present)))
     chances[order] = class_probabilities(
         numbers_of(samples, device)[order],
         codes[order],
         len(present),
-        content=np.unique([digest_of(one) for one in samples.ids], return_inverse=True)[1][order],
+        content=content,
         folds=folds,
         progress=progress,
         deadline=deadline,
     )
     names = [printable(samples.classes[label]) for label in present]
-    suggested, issue, notes = judged(chances, codes, names)
+    suggested, issue, notes = judged(chances, codes, names, alone)
     likeliest = chances.argmax(axis=1) == codes
     accuracy = float(likeliest.mean())
     if accuracy < KNOWN:
@@ -102,7 +109,7 @@ def check_labels(
             "labels, so most doubts are mistakes of their own; features of an embedding help",
         )
     rows = np.arange(len(samples))
-    single = samples.counts[samples.labels] < 2
+    single = alone[codes]
     return CheckedLabels(
         np.where(single, np.nan, chances[rows, codes]),
         present[suggested],
@@ -115,11 +122,15 @@ def check_labels(
 
 
 def judged(
-    chances: NDArray[np.float64], labels: NDArray[np.int64], names: list[str]
+    chances: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    names: list[str],
+    alone: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[str, ...]]:
     """Suggested classes, which labels are in doubt, and what could not be said of which class.
 
-    chances: (n, classes), out of fold; labels: (n,), every class at least once."""
+    chances: (n, classes), out of fold; labels: (n,), every class at least once; alone: (classes,),
+    those that nobody could learn without the sample that is asked."""
     rows, counts = np.arange(len(labels)), np.bincount(labels)
     own = chances[rows, labels]
     thresholds = np.bincount(labels, weights=own) / counts
@@ -129,12 +140,12 @@ def judged(
         (likeliest != labels)
         & (most >= NEAR * thresholds[likeliest])
         & (most >= TIMES * own)
-        & (counts[labels] > 1)
+        & ~alone[labels]
     )
     doubted = np.bincount(labels, weights=issue) / counts
     notes = []
     for chosen, what, why in (
-        (counts < 2, "is off for", "one sample: nothing to learn the class from without it"),
+        (alone, "is off for", "one sample or copies of it: nothing to learn the class from"),
         (doubted > 0.5, "says little about", "most labels in doubt: classifiers may not know it"),
     ):
         found = [names[place] for place in np.flatnonzero(chosen)]

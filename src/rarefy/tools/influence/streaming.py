@@ -22,7 +22,7 @@ from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
-from rarefy.core.writing import OutputFolder, check_place
+from rarefy.core.writing import OutputFolder, check_place, refuse_input
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
@@ -121,6 +121,8 @@ def stream_influence(
         if path.suffix.lower() != ".parquet":
             raise bad_value("out", str(path), "must end in .parquet")
         check_place(path)
+        inputs = [Path(each) for each in (data, labels) if isinstance(each, str | Path)]
+        refuse_input(path, [*inputs, *(file for each in inputs for file in each.glob("*"))])
     seen = _looked(chunks, standardize)
     mean = np.asarray(seen.moments.mean) if standardize else None
     if mean is not None and not np.isfinite(mean).all():
@@ -140,7 +142,7 @@ def stream_influence(
     if path is not None:
         of = f"stream {seen.fingerprint} {standardize} {ddof}"
         target = OutputFolder(path.parent, of, overwrite)
-        target.check([path.name], [data] if isinstance(data, str | Path) else [])
+        target.check([path.name])
     state = None if path is None else path.with_name(f".{path.name}.unfinished")
     if overwrite and state is not None:
         shutil.rmtree(state, ignore_errors=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -68,7 +69,8 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
 def flat_labels(labels: object) -> NDArray[Any]:
     """(n,): whole numbers, text, or objects whose text is the class."""
     if isinstance(labels, Tensor):
-        labels = labels.detach().cpu().numpy()
+        labels = labels.detach().cpu()
+        labels = (labels.float() if labels.dtype == torch.bfloat16 else labels).numpy()
     try:
         # numpy would turn a NaN among names into the name "nan"
         values = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
@@ -109,7 +111,9 @@ def _objects(values: NDArray[Any]) -> NDArray[Any]:
     if missing.size:
         raise UsageError(f"no label in {rows_text(missing)}")
     if all(isinstance(value, int | float | np.number) for value in values.tolist()):
-        return flat_labels(np.array(values.tolist()))
+        numbers = np.array(values.tolist())
+        if numbers.dtype != object:  # (whole numbers beyond 64 bits are)
+            return flat_labels(numbers)
     if any(isinstance(value, bytes) for value in values.tolist()):
         return np.array([*_decoded(values.tolist()), None], dtype=object)[:-1]
     return values
@@ -135,6 +139,12 @@ def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
     if broken.size:
         found = f"{values[broken[0]]:g} in {rows_text(broken)}"
         raise bad_value("labels", found, "must be classes: names or whole numbers")
+    limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    large = np.flatnonzero(np.abs(values) >= limit)
+    if large.size:
+        found = f"{values[large[0]]:g} in {rows_text(large)}"
+        what = f"{values.dtype} does not tell whole numbers from {limit:g} on apart"
+        raise bad_value("labels", found, f"{what}; give integers or names")
     return values.astype(np.int64)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 """Endings of text tables, and what stands between their cells."""
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 """How a text in that encoding begins, as some spreadsheets save it."""
 LABEL = "label"
 """The column with the classes where nobody names one, as features files have it."""
@@ -87,7 +90,7 @@ def _read(
     path: Path, label: str | None, columns: Sequence[str] | None, names: str | None
 ) -> pa.Table:
     import pyarrow as pa
-    from pyarrow import csv, feather, parquet
+    from pyarrow import feather, parquet
 
     ending = ending_of(path)
     if ending is None:
@@ -98,20 +101,7 @@ def _read(
     wanted = None if columns is None else [*columns, labelled, *([] if names is None else [names])]
     try:
         if ending in TEXT:
-            parsing = csv.ParseOptions(delimiter=TEXT[ending], newlines_in_values=True)
-            # as text: "NA" may be a class, and 07 another one than 7
-            kinds = csv.ConvertOptions(
-                column_types={labelled: pa.string(), **({names: pa.string()} if names else {})}
-            )
-            with LimitedGzip(path) if ending.endswith(".gz") else path.open("rb") as stream:
-                start = stream.read(4096)
-                stream.seek(0)
-                wide = start.startswith(UTF16)
-                if b"\0" in start and not wide:
-                    raise UsageError(f"{path}: holds zero bytes, as no text in UTF-8 does")
-                coded = csv.ReadOptions(encoding="utf-16" if wide else "utf8")
-                table = csv.read_csv(stream, coded, parsing, kinds)
-            table.column_names  # noqa: B018  decoded here, where an error is told
+            table = _read_text(path, TEXT[ending], label, columns, names)
         elif ending == ".feather":
             table = feather.read_table(path)
         else:
@@ -124,12 +114,89 @@ def _read(
         table.validate(full=True)
     except UsageError:
         raise
-    except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
-        if isinstance(error, pa.ArrowInvalid | UnicodeError) and "utf" in str(error).lower():
-            raise UsageError(f"{path}: is no text in UTF-8 ({in_a_line(error)})") from None
+    except (pa.ArrowException, OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
     _check_columns(table.column_names, label, columns, names, path.name)
     return table
+
+
+def _read_text(
+    path: Path,
+    delimiter: str,
+    label: str | None,
+    columns: Sequence[str] | None,
+    names: str | None,
+) -> pa.Table:
+    """By pandas: Arrow's reader of CSV has threads that may end the process when it exits. Labels
+    and names stay text: "NA" may be a class, and 07 another one than 7."""
+    import pandas as pd
+    import pyarrow as pa
+
+    with _open_text(path) as stream:
+        rows = csv.reader(stream, delimiter=delimiter)
+        header = next(filter(None, rows), [])
+        if not header:
+            raise UsageError(f"{path}: has no rows")
+        _check_columns(header, label, columns, names, path.name)
+        kept = [name for name in (label or LABEL, names) if name is not None]
+        texts: dict[str, list[str]] = {name: [] for name in kept}
+        places = [(header.index(name), cells) for name, cells in texts.items()]
+        for row in filter(None, rows):
+            if len(row) != len(header):  # pandas would fill up short ones
+                what = f"line {rows.line_num} has {counted(len(row), 'cell')}, not {len(header)}"
+                raise UsageError(f"{path}: cannot be read as a table ({what})")
+            for place, cells in places:
+                cells.append(row[place])
+        stream.seek(0)
+        older = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+        exact: Any = {"float_precision": "round_trip"} if older else {}  # (as newer ones read)
+        frame = pd.read_csv(
+            stream,
+            sep=delimiter,
+            header=0,
+            names=header,
+            index_col=False,
+            usecols=[name for name in columns or header if name not in texts],
+            low_memory=False,  # a column has one type, however long it is
+            **exact,
+        )
+    # (a column that is empty throughout is none of numbers)
+    empty = frame.isna().all()
+    held = {
+        name: pa.nulls(len(frame)) if none else pa.array(_numbers(values), from_pandas=True)
+        for (name, values), none in zip(frame.items(), empty, strict=True)
+    }
+    return pa.table({**held, **{name: pa.array(cells) for name, cells in texts.items()}})
+
+
+def _numbers(values: pd.Series) -> pd.Series:
+    """Also of whole numbers beyond 64 bits, which pandas leaves as they stand in the file."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values):
+        return values
+    try:
+        return pd.to_numeric(values).astype(float)
+    except (TypeError, ValueError):
+        return values
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """A text table, its line ends as they are; a mark at its beginning is no part of it."""
+    packed = path.name.lower().endswith(".gz")
+    with LimitedGzip(path) if packed else path.open("rb") as stream:
+        start = stream.read(4096)
+        stream.seek(0)
+        wide = start.startswith(tuple(UTF16))
+        if b"\0" in start and not wide:
+            raise UsageError(f"{path}: holds zero bytes, as no text in UTF-8 does")
+        with io.TextIOWrapper(stream, "utf-16" if wide else "utf-8-sig", newline="") as text:
+            try:
+                yield text
+            except UnicodeError as error:
+                what = f"is no text in {'UTF-16' if wide else 'UTF-8'} ({in_a_line(error)})"
+                raise UsageError(f"{path}: {what}") from None
 
 
 def _check_room(path: Path, told: Any, wanted: Sequence[str] | None) -> None:
@@ -225,7 +292,10 @@ def labels_of(values: Any) -> object:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(kind) and not values.null_count:
         return values.to_numpy()
-    return np.array([*values.to_pylist(), None], dtype=object)[:-1]
+    try:
+        return np.array([*values.to_pylist(), None], dtype=object)[:-1]
+    except (OverflowError, ValueError) as error:  # a date after the year 9999, say
+        raise UsageError(f"{values.type} that Python has no value for ({error})") from None
 
 
 def chosen_columns(
