@@ -211,6 +211,9 @@ def check_values(options: dict[str, Any]) -> None:
             raise bad_value(name, value, "is not a number")
         if value == "":  # (a shell's variable that is not set)
             raise bad_value(name, value, "is empty")
+        for text in map(str, value if isinstance(value, list | tuple) else [value]):
+            if re.search("[\0\n\r]", text):  # (commands that are printed would not be one line)
+                raise bad_value(name, text, "has a zero byte or a line end in it")
 
 
 def _version(asked: bool) -> None:
