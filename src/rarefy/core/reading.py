@@ -13,12 +13,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rarefy.core.errors import UsageError
+
 if TYPE_CHECKING:
     import torch
 
 MOST_BYTES, MOST_PARTS, LONGEST_NAME = 1 << 28, 1_000_000, 100
 """What a tensor may take beyond what the file has of it; lists and dictionaries in one file;
 letters of a function's name."""
+
+
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""The marks with which spreadsheets begin a text of two bytes per letter."""
+
+
+def read_text(path: Path | str) -> str:
+    """A text about files and classes, whose names may hold bytes that are no text."""
+    try:
+        content = Path(path).read_bytes()
+        wide = content.startswith(UTF16)
+        text = content.decode("utf-16") if wide else content.decode("utf-8-sig", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"cannot read {path} ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is no text in UTF-16, though marked so") from None
+    if "\0" in text:
+        raise UsageError(f"{path}: holds zero bytes, as no text in UTF-8 does")
+    return text
 
 
 def read_json(path: Path | str) -> Any:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
+from rarefy.core.reading import UTF16
 from rarefy.tools.clean.picks import Decisions
 from rarefy.tools.samples.arrays import load_npy, npz_keys, open_npz
 from rarefy.tools.samples.labels import NUMBER
 from rarefy.tools.samples.samples import Samples
-from rarefy.tools.samples.tables import TEXT, UTF16, ending_of
+from rarefy.tools.samples.tables import TEXT, ending_of
 
 PARTS = ("train", "test", "val", "valid", "validation")
 """What stands behind the names of arrays that belong together."""
