@@ -135,7 +135,7 @@ class RowStore:
         return self.rows
 
 
-def new_map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def new_map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.memmap[Any, Any]:
     """A new ``.npy`` file as an array, with room for it on the disk."""
     rows = np.lib.format.open_memmap(path, "w+", dtype, shape)
     reserve(path, path.stat().st_size)
