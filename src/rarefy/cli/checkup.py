@@ -64,7 +64,7 @@ def checkup(
     from rarefy.report.checkup import OF, write_checkup
     from rarefy.tools.checkup.api import checkup as look
 
-    if out is not None and (out / PAGE).exists():
+    if out is not None:
         check_output(out / PAGE, OF, overwrite=overwrite)
     found = look(
         data,

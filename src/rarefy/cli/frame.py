@@ -209,6 +209,8 @@ def check_values(options: dict[str, Any]) -> None:
             raise bad_value(name, f"{str(value)[:20]}...", "is too large")
         if isinstance(value, float) and math.isnan(value):
             raise bad_value(name, value, "is not a number")
+        if name == "max_seconds" and value is not None and not value > 0:
+            raise bad_value(name, value, "must be more than 0")
         if value == "":  # (a shell's variable that is not set)
             raise bad_value(name, value, "is empty")
         for text in map(str, value if isinstance(value, list | tuple) else [value]):

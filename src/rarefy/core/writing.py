@@ -29,6 +29,8 @@ RECORDS = ".rarefy"
 """Folder beside the outputs, with a small JSON file for each of them."""
 LEFT_SECONDS = 60.0
 """Whatever is half-written for so long by a process that is gone was left by it."""
+MOST_PARTS = 200
+"""Folders above an output: more are one name after another by mistake."""
 Content = bytes | str | Callable[[Path], object]
 """A file's content, or what writes it under the name that it is given."""
 
@@ -133,9 +135,7 @@ def check_output(
     complaint names what is in the way and what to pass instead. ``overwrite``: None where a verb
     has no such option."""
     name = f"--{option.replace('_', '-')}"
-    above = check_place(path, option)
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise bad_value(option, str(path), f"nothing can be written into {above}")
+    check_place(path, option, replaced=True)
     for source in inputs:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
             raise bad_value(option, str(path), f"is what is read; name another {name}")
@@ -181,15 +181,18 @@ class OutputFolder:
             check_output(self.path / name, self.of, inputs, self.overwrite, option)
 
 
-def check_place(path: Path, option: str = "out") -> Path:
-    """Refuse what nothing can be written to: no name, or a file above it. Gives the lowest folder
-    above it that is there."""
+def check_place(path: Path, option: str = "out", replaced: bool = False) -> None:
+    """Refuse what cannot be made, or replaced: no name, a file above it, or a folder into which
+    nothing can be written."""
     check_name(path, option)
     refuse_address(path, option)
+    if len(path.parts) > MOST_PARTS or max(len(os.fsencode(part)) for part in path.parts) > 255:
+        raise bad_value(option, f"{str(path)[:60]}...", "is too long for a name")
     above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not above.is_dir():
         raise bad_value(option, str(path), f"{above} is a file, not a folder")
-    return above
+    if (replaced or not os.path.lexists(path)) and not os.access(above, os.W_OK | os.X_OK):
+        raise bad_value(option, str(path), f"nothing can be written into {above}")
 
 
 def check_name(path: Place, option: str = "out") -> None:

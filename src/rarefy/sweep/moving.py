@@ -75,8 +75,8 @@ def pack(store: Path | str, folder: Path | str, part_mb: float = PART_MB) -> Pac
         >>> unpack("moved", "runs/pretrain-digits")  # elsewhere; then the same command goes on
     """
     path, folder = _named(store), Path(folder)
-    if not part_mb * MB >= 1:
-        raise bad_value("part_mb", part_mb, "must be more than 0 (millions of bytes)")
+    if not 1 <= part_mb * MB < 2**62:
+        raise bad_value("part_mb", part_mb, "must be more than 0 (millions of bytes), and finite")
     attributes = examine(path, named="store")
     if attributes is None:
         raise UsageError(f"no store at {path}")
