@@ -110,6 +110,8 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
         (f"report {LONG}", f"{'x' * 120}: File name too long"),
         (f"influence {LONG}.csv --label a", "File name too long"),
         (f"train digits --save {LONG}", "File name too long"),
+        (f"train digits --seeds {LARGE * 20}", "Invalid value for '--seeds': '9999"),
+        (f"train digits --{LONG} 3", "No such option: --xxxx"),
         ("train digits --lr 1e308", "--lr=1e+308: must be below 1e+38"),
         ("pretrain digits --temperature 1e308", "--temperature=1e+308: must be below 1e+38"),
         ("run contrast-init --set sigma_0=1e39", "sigma_0=1e+39: must be below 1e+38"),
