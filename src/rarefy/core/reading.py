@@ -47,7 +47,7 @@ def read_json(path: Path | str) -> Any:
     is no JSON."""
     content = Path(path).read_bytes()
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(content.decode("utf-8-sig"))
     except json.JSONDecodeError:
         raise
     except UnicodeDecodeError:

@@ -47,6 +47,9 @@ def test_there_and_back(tmp_path: Path, split: LongTailSplit) -> None:
     save_split(split, path)
     found = load_split(str(path))
     assert found == split and found.about == split.about
+    edited = tmp_path / "edited.json"
+    edited.write_text("\ufeff" + path.read_text("utf-8"), "utf-8")  # as some editors save it
+    assert load_split(edited) == split
     assert torch.equal(found.take(_images()).images, split.take(_images()).images)
     save_split(control(split, _images()), path)
     assert load_split(path).counts == (2, 2, 2)
