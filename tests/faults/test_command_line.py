@@ -145,17 +145,12 @@ def test_d11_bad_values_are_one_line(
 
 @pytest.mark.fault(
     when="`--sheet` names a folder that is not there yet",
-    then="it is made; a place where nothing can be written is refused before the work",
+    then="it is made",
     lost="nothing",
 )
-def test_d11_a_picture_makes_its_folder(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = ["data", "check", "digits", "--sheet", "new/x.png"]
-    assert main(call) == 0 and (here / "new" / "x.png").stat().st_size > 1000
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # (root may write anywhere)
-    assert main([*call[:-1], "y.png"]) == 2
-    assert "sheet='y.png': nothing can be written into" in capsys.readouterr().err
+def test_d11_a_picture_makes_its_folder(here: Path) -> None:
+    assert main(["data", "check", "digits", "--sheet", "new/x.png"]) == 0
+    assert (here / "new" / "x.png").stat().st_size > 1000
 
 
 @pytest.mark.fault(
@@ -179,6 +174,7 @@ def test_d11_a_picture_makes_its_folder(
         "explore contrast-init --save e.html",
         "report none --out r.html",
         "demo --out d",
+        "data check digits --sheet y.png",
     ],
 )
 def test_d11_an_unwritable_folder_is_refused_before_the_work(

@@ -115,12 +115,11 @@ def probe(
     how = Evaluation(words, shots)
     if on is not None and Path(on).is_dir():
         on = os.path.normpath(on)
-    of_folder = {"test_share": test_share, "size": size, "skip_bad": skip_bad or None}
-    for name, value in of_folder.items():
-        if value is not None and on is None:
+    reading: dict[str, Any] = {"size": size, "test_share": test_share}
+    reading |= {"skip_bad": skip_bad or None, "unlabelled": unlabelled or None}
+    for name, value in reading.items():
+        if value is not None and (on is None or not Path(on).is_dir()):
             raise bad_value(name, value, "of a folder, which --on names")
-    if unlabelled and (on is None or not Path(on).is_dir()):
-        raise UsageError("unlabelled: of a folder, which --on names")
     data = None if on is None else with_options(on, size, test_share, skip_bad, unlabelled)
     _check_files(networks, data)
     outputs = Outputs(features, export)
