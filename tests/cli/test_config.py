@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -16,6 +17,7 @@ from rarefy.cli.config import KINDS, TYPED_ONLY, _kinds, _parameters, _toml, opt
 from rarefy.cli.folding import FoldedVerb
 
 RUN = ("run", "toy", "--scale", "tiny")
+DEEP = f"{{{'a.' * 90}a = [\n"
 FILE = Path("runs/toy-tiny.toml")
 COMMANDS: dict[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 CONFIGURED = [verb for verb, one in COMMANDS.items() if isinstance(one, FoldedVerb)]
@@ -119,6 +121,7 @@ def test_a_persons_file_stays(only_toy: Path, capsys: pytest.CaptureFixture[str]
         ("keep = '0.3'\n\nlr = = 3", "--config='o.toml': is not TOML: Invalid value (at line 3"),
         ("lr = 1\nlr = 2", "is not TOML: Cannot overwrite a value (at line 2"),
         ("[" * 100_000, "--config='o.toml': is not TOML: "),
+        (f"a = [{DEEP * 90}{']}' * 90}]", "is nested too deeply"),
         (b"keep = '0.3'\nnetwork = '\xff'", "is no text in UTF-8 (at line 2)"),
         ("#" * 1_100_000, "--config='o.toml': is no file of options: more than a megabyte"),
         ("update = 'zero'", "--update='zero': must be one of dense, masked, project (from o.toml)"),
@@ -127,6 +130,18 @@ def test_a_persons_file_stays(only_toy: Path, capsys: pytest.CaptureFixture[str]
             "did you mean 'cpu'? (known: auto, cpu, cuda) (from o.toml)",
         ),
         ("keep = '0.3'", "Missing argument 'DATA'"),
+        ('out = "a\\u0000b"', "o.toml: out='a\\x00b': has a zero byte or a line end in it"),
+        ('data = "a\\nb"', "o.toml: data='a\\nb': has a zero byte or a line end in it"),
+        ("a" * 100_000 + " = 1", "a ... a"),
+        (f"a{'.a' * 3000} = 1", "--config='o.toml': has more than 100 dots in a line"),
+        (f"['\"'.{'a.' * 3000}a]", "--config='o.toml': has more than 100 dots in a line"),
+        (f"""'' "\\"" = {{{'"a" . ' * 3000}a = 1}}""", "has more than 100 dots in a line"),
+        (f"keep = '{'.' * 500}'  # {'.' * 500}", "must be numbers, separated by commas"),
+        ("seeds = " + "9" * 5000, "thousands of digits"),
+        ("seeds = 0x" + "f" * 50_000, "thousands of digits"),
+        ("a = [0x" + "f" * 50_000 + "]", "thousands of digits"),
+        ("keep = '0.3'".encode("utf-16"), "is no text in UTF-8 (at line 1)"),
+        (b"\xef\xbb\xbfepochs = 'x'\r\n", 'o.toml: epochs = "x": must be a whole number'),
     ],
 )
 def test_wrong_files_are_one_line(
@@ -137,14 +152,44 @@ def test_wrong_files_are_one_line(
     data = [] if "Missing" in line else ["digits"]
     assert cli.main(["train", *data, "--config", "o.toml"]) == 2
     said = capsys.readouterr().err
-    assert re.fullmatch(r"error: .*\n", said) and line.lower() in said.lower()
+    assert re.fullmatch(r"error: .{,600}\n", said) and line.lower() in said.lower()
     assert sorted(path.name for path in here.iterdir()) == ["o.toml"]
 
 
-def test_no_file_and_a_folder_are_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, why in (("none.toml", "No such file or directory"), (".", "Is a directory")):
-        assert cli.main(["train", "digits", "--config", name]) == 2
-        assert capsys.readouterr().err == f"error: --config={name!r}: cannot be read: {why}\n"
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.toml", "cannot be read: No such file or directory"),
+        (".", "must be a file, not a folder or a pipe"),
+        ("pipe", "must be a file, not a folder or a pipe"),
+        ("/dev/zero", "must be a file, not a folder or a pipe"),
+        ("x" * 260, "cannot be read: File name too long"),
+    ],
+)
+def test_what_is_no_file_is_one_line(
+    name: str, why: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(here / "pipe")
+    assert cli.main(["train", "digits", "--config", name]) == 2
+    assert capsys.readouterr().err == f"error: --config={name!r}: {why}\n"
+
+
+def test_names_with_marks_of_terminals_stay_in_the_comment(only_toy: Path) -> None:
+    assert cli.main([*RUN, "--seeds", "1", "--out", "a\x1b\x7fb"]) == 0
+    assert cli.main(["run", "--config", "a\x1b\x7fb.toml"]) == 0
+
+
+@pytest.mark.parametrize(
+    "call", [["--out", "o\nseeds = 9 #"], ["--set", "lr=1\r"], ["--out", "a\0"]]
+)
+def test_no_value_has_a_line_end(
+    call: list[str], only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(only_toy.iterdir())
+    assert cli.main([*RUN, *call]) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"error: --\w+=.*: has a zero byte or a line end in it\n", said)
+    assert sorted(only_toy.iterdir()) == before
 
 
 def test_a_typed_value_is_not_blamed_on_the_file(

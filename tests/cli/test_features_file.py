@@ -191,7 +191,7 @@ def test_a_folder_without_labels_gives_features_without_labels(
     for on in ((), ("--on", "digits")):
         assert cli.main(["probe", str(path), *on, "--unlabelled"]) == 2
         said = capsys.readouterr().err
-        assert said == "error: --unlabelled: of a folder, which --on names\n"
+        assert said == "error: --unlabelled=True: of a folder, which --on names\n"
 
 
 def test_images_that_a_network_was_not_trained_on(

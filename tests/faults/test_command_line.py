@@ -111,6 +111,26 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
         (f"report {LONG}", f"{'x' * 120}: File name too long"),
         (f"influence {LONG}.csv --label a", "File name too long"),
         (f"train digits --save {LONG}", "File name too long"),
+        (f"train digits --seeds {LARGE * 20}", "Invalid value for '--seeds': '9999"),
+        (f"train digits --{LONG} 3", "No such option: --xxxx"),
+        ("train digits --lr 1e308", "--lr=1e+308: must be below 1e+38"),
+        ("pretrain digits --temperature 1e308", "--temperature=1e+308: must be below 1e+38"),
+        ("run contrast-init --set sigma_0=1e39", "sigma_0=1e+39: must be below 1e+38"),
+        (
+            "pack none p --part-mb inf",
+            "--part-mb=inf: must be more than 0 (millions of bytes), and",
+        ),
+        ("pack none p --part-mb 1e300", "--part-mb=1e+300: must be more than 0"),
+        ("probe none.pt --test-share 0.2", "--test-share=0.2: of a folder, which --on names"),
+        ("demo --max-seconds 0", "--max-seconds=0.0: must be more than 0"),
+        ("granularity digits --out .", "out='.': has no name of its own"),
+        ("checkup digits --out file/x", "out='file/x"),
+        ("demo --out file/x", "out='file/x"),
+        ("run contrast-init --scale tiny --results file/x", "results='file/x"),
+        (f"report none --out {LONG}/a", "is too long for a name"),
+        (f"explore contrast-init --save {LONG}/x.html", "is too long for a name"),
+        (f"run contrast-init --scale tiny --out {'d/' * 1500}x", "is too long for a name"),
+        (f"influence digits --out {'d/' * 1500}x", "is too long for a name"),
     ],
 )
 def test_d11_bad_values_are_one_line(
@@ -126,17 +146,48 @@ def test_d11_bad_values_are_one_line(
 
 @pytest.mark.fault(
     when="`--sheet` names a folder that is not there yet",
-    then="it is made; a place where nothing can be written is refused before the work",
+    then="it is made",
     lost="nothing",
 )
-def test_d11_a_picture_makes_its_folder(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_d11_a_picture_makes_its_folder(here: Path) -> None:
+    assert main(["data", "check", "digits", "--sheet", "new/x.png"]) == 0
+    assert (here / "new" / "x.png").stat().st_size > 1000
+
+
+@pytest.mark.fault(
+    when="nothing can be written where an output shall lie",
+    then="one line names the option and the folder, exit code 2, before any work",
+    lost="nothing",
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "run contrast-init --scale tiny --out s",
+        "run contrast-init --scale tiny --results r",
+        "train digits --keep 1 --out t",
+        "train digits --keep 1 --save n",
+        "pretrain digits --method simclr --out p",
+        "pretrain digits --method simclr --rho 2 --save-split p.json",
+        "granularity digits --out g",
+        "granularity digits --page g.html",
+        "checkup digits --out c",
+        "influence digits --out i",
+        "explore contrast-init --save e.html",
+        "report none --out r.html",
+        "demo --out d",
+        "data check digits --sheet y.png",
+    ],
+)
+def test_d11_an_unwritable_folder_is_refused_before_the_work(
+    call: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = ["data", "check", "digits", "--sheet", "new/x.png"]
-    assert main(call) == 0 and (here / "new" / "x.png").stat().st_size > 1000
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # (root may write anywhere)
-    assert main([*call[:-1], "y.png"]) == 2
-    assert "sheet='y.png': nothing can be written into" in capsys.readouterr().err
+    access = os.access  # (root may write anywhere)
+    refused = lambda path, mode: not mode & os.W_OK and access(path, mode)  # noqa: E731
+    monkeypatch.setattr(os, "access", refused)
+    assert main(call.split()) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"error: -*\w+=.*: nothing can be written into .*\n", said)
+    assert not list(here.iterdir())
 
 
 @pytest.mark.slow

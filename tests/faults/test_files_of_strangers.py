@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import struct
 import subprocess
@@ -122,11 +123,11 @@ def test_lower_what_unpacks_without_end_is_refused(
 # -------------------------------------------------------------------------------- folders and links
 
 
-def photos(root: Path) -> Path:
-    for name, grey in (("cat", 10), ("dog", 90)):
+def photos(root: Path, *more: str) -> Path:
+    for place, name in enumerate(("cat", "dog", *more)):
         (root / name).mkdir(parents=True)
         for number in range(3):
-            Image.new("L", (8, 8), grey + number).save(root / name / f"{number}.png")
+            Image.new("L", (8, 8), 10 + 80 * place + number).save(root / name / f"{number}.png")
     return root
 
 
@@ -177,6 +178,25 @@ def test_lower_formulas_in_names_are_no_formulas_in_csv(tmp_path: Path) -> None:
     assert cells == [f'"{text}"' for text in shown]
     assert read_table(path)["label"].tolist() == names
     assert restored(defused(table)["label"]).tolist() == names
+
+
+@pytest.mark.fault(
+    when="a hierarchy, or the name of a class folder, is in Latin-1",
+    then="the training is judged and shown; bytes that are no text are spelled out",
+    lost="nothing",
+)
+@pytest.mark.parametrize(
+    "call", ["train --keep 0.5", "granularity --made random --hierarchy h.csv"]
+)
+def test_names_in_latin_1_are_spelled_out(
+    call: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb, *options = call.split()
+    photos(here / "photos", os.fsdecode(b"\xe9l\xe9phant"))
+    Path("h.csv").write_bytes("éléphant,animé\ndog,animé\ncat,tigré\n".encode("latin-1"))
+    quick = ["--epochs", "1", "--seeds", "1", "--jobs", "1", "--network", "small_trainings:tiny"]
+    assert main([verb, "photos", *options, *quick]) == 0, capsys.readouterr().err
+    assert r"\xe9" in capsys.readouterr().out
 
 
 @pytest.mark.fault(

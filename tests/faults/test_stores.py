@@ -23,7 +23,7 @@ from zarr.codecs import ZstdCodec
 
 import rarefy
 from rarefy import cli
-from rarefy.core.errors import RarefyError, RunError
+from rarefy.core.errors import RarefyError, RunError, WentAway
 from rarefy.studies import get_study
 from rarefy.studies.api import open_store
 from rarefy.sweep import arrays, checking, chunks, store
@@ -337,3 +337,31 @@ def test_d3_a_forked_process_can_write_stores(
     program = [sys.executable, "-c", FORKED]
     ended = subprocess.run(program, cwd=tmp_path, env=environment, timeout=60, check=False)
     assert ended.returncode == 0 and (tmp_path / "b" / "done").is_dir()
+
+
+@pytest.mark.fault(
+    when="the folder of a store goes away during a run: it is moved, or its disk is unplugged",
+    then="one line names it, exit code 3; back in its place the same command goes on",
+    lost="the batches in flight",
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_store_that_goes_away_is_named(
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Path
+) -> None:
+    path, away, simulate, calls = tmp_path / "s", tmp_path / "away", Toy.simulate, []
+
+    def moved(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == batch:
+            path.rename(away)
+        return simulate(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Toy, "simulate", moved)
+        with pytest.raises(
+            WentAway, match=rf"^store {path} is no longer there; what was"
+        ) as caught:
+            run(path)
+    assert caught.value.exit_code == 3 and not path.exists()
+    away.rename(path)
+    assert np.array_equal(run(path)["end"], open_store(undisturbed).read()["end"])

@@ -42,6 +42,22 @@ WRITING = {
     "data check --sheet": ["data", "check", "photos", "--sheet", "disk/s.png"],
 }
 """Every verb that writes, to a disk of its own."""
+NUMBERS = ["x.npy", "--labels", "y.npy"]
+BEGUN = {
+    "train --save": WRITING["train --save"],
+    "influence --stream": ["influence", *NUMBERS, "--stream", "--out", "disk/i"],
+    "influence --embed": [
+        *INFLUENCE,
+        "--size",
+        "32",
+        "--embed",
+        "torch.nn:Flatten",
+        "--out",
+        "disk/i",
+    ],
+    "clean": ["clean", *NUMBERS, "--picks", "numbers.json", "--out", "disk/c"],
+}
+"""What fills a large file piece by piece."""
 Remount = Callable[[str], None]
 
 
@@ -295,3 +311,28 @@ def test_what_killed_processes_left_goes(here: Path) -> None:
         (folder / "file").write_text("whole")
     left = {path.name for path in here.glob(".*.partial")}
     assert left == {*names[1:], f".b.txt.{gone.pid}.partial"}
+
+
+@pytest.mark.fault(
+    when="the disk has room for the beginning of a file that is filled piece by piece",
+    then="one line names the file and the reason; with space the same command finishes",
+    lost="nothing",
+    named="disk full",
+)
+@pytest.mark.parametrize("verb", BEGUN)
+@pytest.mark.usefixtures("things")
+def test_a_disk_with_room_for_the_beginning(
+    verb: str, disk: Remount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draws = np.random.default_rng(0).normal(size=(2000, 4)).astype(np.float32)
+    np.save("x.npy", draws)
+    np.save("y.npy", np.arange(2000) % 3)
+    samples = open_samples("x.npy", labels="y.npy", standardize=False)
+    held = {"format": "rarefy picks 1", "data": "x.npy", "fingerprint": samples.fingerprint}
+    held |= {"read": {}, "picks": [{"id": samples.ids[0], "decision": "drop"}]}
+    Path("numbers.json").write_text(json.dumps(held))
+    disk("size=12k")
+    assert main(BEGUN[verb]) == 1
+    refused(r"cannot write .*disk/.*: No space left on device", capsys.readouterr().err)
+    disk("size=8m")
+    assert main(BEGUN[verb]) == 0

@@ -10,6 +10,8 @@ import functools
 import inspect
 import json
 import os
+import re
+import stat
 import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -24,14 +26,17 @@ from rarefy.cli.folding import FoldedVerb, show_whole_help
 from rarefy.cli.frame import Verb, app, check_values, complain, exit_on_error, from_file
 from rarefy.core.errors import RarefyError, UsageError, bad_value, shortened
 from rarefy.core.place import Place, Remote
-from rarefy.core.text import as_argument
+from rarefy.core.text import as_argument, one_line
 from rarefy.core.writing import is_intact, record_of, write_output
 
 COMMAND = "command"
 """The key that says which verb a file is for."""
 TYPED_ONLY = ("config", "help_all", "overwrite")
 """A file must not replace what was written before, each time that it is used."""
-MOST_BYTES = 1_000_000
+MOST_BYTES, MOST_DOTS = 1_000_000, 100
+"""Of a file, and outside of texts and comments in a line of it: the reader takes time by the square
+of the parts of a dotted name."""
+_TEXTS = re.compile(rb'"(?:\\.|[^"\\\n])*"?|\'[^\'\n]*\'?|#.*')
 KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
@@ -89,7 +94,13 @@ def configured(verb: Verb) -> Verb:
 def _take(context: typer.Context, path: Path | None) -> Path | None:
     """The callback of ``--config``, before the other options are looked at: they win."""
     if path is not None and not context.resilient_parsing:
-        context.default_map = _checked(context, path)
+        try:
+            context.default_map = _checked(context, path)
+        except UsageError:
+            raise
+        except (ValueError, RecursionError):  # (of the reader, or of what would show a value)
+            why = "holds a number of thousands of digits, or is nested too deeply"
+            raise bad_value("--config", str(path), why) from None
     return path
 
 
@@ -143,25 +154,30 @@ def _checked(context: typer.Context, path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise bad_value("--config", str(path), "must be a file, not a folder or a pipe")
         with open(path, "rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise bad_value("--config", str(path), f"cannot be read: {error.strerror}") from None
     if len(content) > MOST_BYTES:
         raise bad_value("--config", str(path), "is no file of options: more than a megabyte")
+    if any(line.count(b".") > MOST_DOTS for line in _TEXTS.sub(b"", content).split(b"\n")):
+        raise bad_value("--config", str(path), f"has more than {MOST_DOTS} dots in a line")
     try:
-        return tomllib.loads(content.decode())
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise bad_value("--config", str(path), f"is no text in UTF-8 (at line {line})") from None
-    except (ValueError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         last = len(content.splitlines())
         why = str(error).replace("at end of document", f"at line {last}, the last")
         raise bad_value("--config", str(path), f"is not TOML: {why}") from None
 
 
 def _wrong(path: Path, key: str, value: object, why: str) -> UsageError:
-    return UsageError(f"{path}: {key} = {shortened(json.dumps(value, default=str), 100)}: {why}")
+    shown = shortened(json.dumps(value, default=str), 100)
+    return UsageError(f"{path}: {shortened(key, 100)} = {shown}: {why}")
 
 
 def _unknown(context: typer.Context, key: str) -> str:
@@ -228,7 +244,7 @@ def keep_options(output: Place) -> None:
             write_output(path, text, "options", overwrite)
         elif not _says(_call, path):
             complain(f"{path} is not as rarefy wrote it and stays; it has other options", 0)
-    except (RarefyError, OSError, UnicodeEncodeError) as error:
+    except (RarefyError, OSError, ValueError, RecursionError) as error:
         complain(f"the options of this call are not kept: {error}", 0)
 
 
@@ -261,7 +277,7 @@ def _lines(context: typer.Context, path: Path) -> Iterator[str]:
 
     verb, values = context.command.name, _values(context)
     yield f"# Options of rarefy {verb}, written by rarefy {__version__}. To do the same again:"
-    yield f"#   rarefy {verb} --config {as_argument(path)}"
+    yield f"#   rarefy {verb} --config {one_line(as_argument(path))}"
     yield "# What is typed wins over what stands here. Paths are as seen from the folder in which"
     yield "# the command is typed. An option behind a # was not given."
     yield ""

@@ -23,7 +23,15 @@ import typer
 
 from rarefy.cli.folding import GroupedVerbs
 from rarefy.cli.terminal import GuardedStream
-from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
+from rarefy.core.errors import (
+    VALUE,
+    OutOfTime,
+    RarefyError,
+    Terminated,
+    UsageError,
+    bad_value,
+    shortened,
+)
 from rarefy.core.place import Place, as_place
 from rarefy.core.text import printable
 
@@ -80,7 +88,9 @@ def main(arguments: list[str] | None = None) -> int:
         return complain(str(error), error.exit_code)
     except Exception as error:
         if hasattr(error, "format_message"):  # the parser's own complaints, in our one-line form
-            return complain(error.format_message(), getattr(error, "exit_code", 2))
+            return complain(
+                shortened(error.format_message(), VALUE), getattr(error, "exit_code", 2)
+            )
         if type(error).__name__ == "Abort":  # Ctrl-C outside a run
             return complain("stopped", 130)
         raise
@@ -209,8 +219,13 @@ def check_values(options: dict[str, Any]) -> None:
             raise bad_value(name, f"{str(value)[:20]}...", "is too large")
         if isinstance(value, float) and math.isnan(value):
             raise bad_value(name, value, "is not a number")
+        if name == "max_seconds" and value is not None and not value > 0:
+            raise bad_value(name, value, "must be more than 0")
         if value == "":  # (a shell's variable that is not set)
             raise bad_value(name, value, "is empty")
+        for text in map(str, value if isinstance(value, list | tuple) else [value]):
+            if re.search("[\0\n\r]", text):  # (commands that are printed would not be one line)
+                raise bad_value(name, text, "has a zero byte or a line end in it")
 
 
 def _version(asked: bool) -> None:

@@ -16,7 +16,7 @@ from rarefy.cli.folding import IMAGES, JUDGING
 from rarefy.cli.frame import use_data_folder
 from rarefy.cli.options import AsJson, DataFolder, Device, Size, SkipBad, TestShare
 from rarefy.cli.probed_tables import describe, judged_by, last_lines, print_setting
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.writing import check_output, write_output
 
 if TYPE_CHECKING:
@@ -115,8 +115,11 @@ def probe(
     how = Evaluation(words, shots)
     if on is not None and Path(on).is_dir():
         on = os.path.normpath(on)
-    if unlabelled and (on is None or not Path(on).is_dir()):
-        raise UsageError("unlabelled: of a folder, which --on names")
+    reading: dict[str, Any] = {"size": size, "test_share": test_share}
+    reading |= {"skip_bad": skip_bad or None, "unlabelled": unlabelled or None}
+    for name, value in reading.items():
+        if value is not None and (on is None or not Path(on).is_dir()):
+            raise bad_value(name, value, "of a folder, which --on names")
     data = None if on is None else with_options(on, size, test_share, skip_bad, unlabelled)
     _check_files(networks, data)
     outputs = Outputs(features, export)

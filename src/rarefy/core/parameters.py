@@ -24,6 +24,9 @@ import numpy as np
 
 from rarefy.core.errors import bad_value
 
+MOST = 1e38
+"""Networks are trained in float32."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -118,6 +121,8 @@ class Parameter:
             truth = isinstance(value, bool | np.bool_) and self.kind is not bool
             if not isinstance(value, allowed) or truth:
                 raise bad_value(self.name, value, complaint)
+            if isinstance(value, float) and MOST < abs(value) < math.inf:
+                raise bad_value(self.name, value, f"must be below {MOST:g}, as float32 is")
         for rule in self.rules:
             if not rule.holds(value):
                 raise bad_value(self.name, value, rule.allowed)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rarefy.core.errors import UsageError
+
 if TYPE_CHECKING:
     import torch
 
@@ -21,12 +23,31 @@ MOST_BYTES, MOST_PARTS, LONGEST_NAME = 1 << 28, 1_000_000, 100
 letters of a function's name."""
 
 
+UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""The marks with which spreadsheets begin a text of two bytes per letter."""
+
+
+def read_text(path: Path | str) -> str:
+    """A text about files and classes, whose names may hold bytes that are no text."""
+    try:
+        content = Path(path).read_bytes()
+        wide = content[:2] in UTF16
+        text = content.decode("utf-16") if wide else content.decode("utf-8-sig", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"cannot read {path} ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is no text in UTF-16, though marked so") from None
+    if "\0" in text:
+        raise UsageError(f"{path}: holds zero bytes, as no text in UTF-8 does")
+    return text
+
+
 def read_json(path: Path | str) -> Any:
     """What a JSON file holds; ``OSError`` if it cannot be opened, ``ValueError`` in few words if it
     is no JSON."""
     content = Path(path).read_bytes()
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(content.decode("utf-8-sig"))
     except json.JSONDecodeError:
         raise
     except UnicodeDecodeError:

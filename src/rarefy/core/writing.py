@@ -22,13 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import RarefyError, RunError, bad_value
 from rarefy.core.place import Place, Remote, refuse_address
 
 RECORDS = ".rarefy"
 """Folder beside the outputs, with a small JSON file for each of them."""
 LEFT_SECONDS = 60.0
 """Whatever is half-written for so long by a process that is gone was left by it."""
+MOST_PARTS = 200
+"""Folders above an output: more are one name after another by mistake."""
 Content = bytes | str | Callable[[Path], object]
 """A file's content, or what writes it under the name that it is given."""
 
@@ -54,14 +56,13 @@ def new_folder(path: Path) -> Iterator[Path]:
     once with all that is in it; else nothing has happened. What is at ``path`` stays."""
     partial = _partial(path)
     try:
-        partial.mkdir()
-        yield partial
-        flush(partial)
-        if os.path.lexists(path):  # (a rename would take the place of an empty folder)
-            raise RunError(f"cannot write {path}: it has come into being meanwhile")
-        os.rename(partial, path)
-    except OSError as error:
-        raise _unwritten(path, error) from error
+        with naming(path):
+            partial.mkdir()
+            yield partial
+            flush(partial)
+            if os.path.lexists(path):  # (a rename would take the place of an empty folder)
+                raise RunError(f"cannot write {path}: it has come into being meanwhile")
+            os.rename(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     flush(path.parent)
@@ -101,14 +102,12 @@ def remove_folder(path: Path) -> None:
 
 def write_whole(path: Place, content: Content) -> None:
     """Put ``content`` in the place of whatever is at ``path``: for files that are ours alone."""
-    try:
+    with naming(path):
         if isinstance(path, Remote):
             assert not callable(content)
             return path.write_bytes(content.encode() if isinstance(content, str) else content)
         with replacing(path) as partial:
             _write(partial, content)
-    except (OSError, RuntimeError) as error:  # PyTorch reports a full disk as a RuntimeError
-        raise _unwritten(path, error) from error
 
 
 def write_output(path: Path, content: Content, of: str = "", overwrite: bool = False) -> None:
@@ -117,15 +116,12 @@ def write_output(path: Path, content: Content, of: str = "", overwrite: bool = F
     there, known = os.path.lexists(path), record_of(path) or {}
     if there and not (is_intact(path) or (overwrite and known)):
         raise RunError(f"cannot write {path}: it is there, and not as rarefy wrote it")
-    try:
-        with replacing(path) as partial:
-            _write(partial, content)
-            # first the record, then the file: killed in between, either file is known as ours
-            # (two of them when another process does the same at this moment)
-            before = [known.get("hash"), file_hash(path) if there else None]
-            _record(path, {"hash": file_hash(partial), "before": before, "of": of})
-    except (OSError, RuntimeError) as error:
-        raise _unwritten(path, error) from error
+    with naming(path), replacing(path) as partial:
+        _write(partial, content)
+        # first the record, then the file: killed in between, either file is known as ours
+        # (two of them when another process does the same at this moment)
+        before = [known.get("hash"), file_hash(path) if there else None]
+        _record(path, {"hash": file_hash(partial), "before": before, "of": of})
 
 
 def check_output(
@@ -139,9 +135,7 @@ def check_output(
     complaint names what is in the way and what to pass instead. ``overwrite``: None where a verb
     has no such option."""
     name = f"--{option.replace('_', '-')}"
-    above = check_place(path, option)
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise bad_value(option, str(path), f"nothing can be written into {above}")
+    check_place(path, option, replaced=True)
     refuse_input(path, inputs, option)
     if not os.path.lexists(path):
         return
@@ -199,15 +193,18 @@ class OutputFolder:
             check_output(self.path / name, self.of, inputs, self.overwrite, option)
 
 
-def check_place(path: Path, option: str = "out") -> Path:
-    """Refuse what nothing can be written to: no name, or a file above it. Gives the lowest folder
-    above it that is there."""
+def check_place(path: Path, option: str = "out", replaced: bool = False) -> None:
+    """Refuse what cannot be made, or replaced: no name, a file above it, or a folder into which
+    nothing can be written."""
     check_name(path, option)
     refuse_address(path, option)
+    if len(path.parts) > MOST_PARTS or max(len(os.fsencode(part)) for part in path.parts) > 255:
+        raise bad_value(option, f"{str(path)[:60]}...", "is too long for a name")
     above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not above.is_dir():
         raise bad_value(option, str(path), f"{above} is a file, not a folder")
-    return above
+    if (replaced or not os.path.lexists(path)) and not os.access(above, os.W_OK | os.X_OK):
+        raise bad_value(option, str(path), f"nothing can be written into {above}")
 
 
 def check_name(path: Place, option: str = "out") -> None:
@@ -270,11 +267,27 @@ def _write(path: Path, content: Content) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _unwritten(path: Place, error: Exception) -> RunError:
-    if isinstance(error, UsageError | RunError):
-        raise error
-    reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-    return RunError(f"cannot write {path}: {reason}")
+def reserve(path: Path, size: int) -> None:
+    """Make a file as long as ``size`` bytes, with room for them on the disk: where there is none, a
+    process that writes to a map of the file is ended."""
+    with naming(path), path.open("ab") as file:
+        file.truncate(size)
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+@contextlib.contextmanager
+def naming(path: Place) -> Iterator[None]:
+    """What fails to be written is one error that names the file and the reason."""
+    try:
+        yield
+    except RarefyError:
+        raise
+    except (OSError, RuntimeError) as error:
+        # (PyTorch reports a full disk as a RuntimeError of its own, raised out of the real one)
+        reasons = (getattr(raised, "strerror", None) for raised in (error, error.__context__))
+        reason = next(filter(None, reasons), str(error).strip().partition("\n")[0])
+        raise RunError(f"cannot write {path}: {reason}") from error
 
 
 def flush(path: Path) -> None:

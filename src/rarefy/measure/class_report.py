@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from rarefy.core.errors import bad_value
+from rarefy.core.text import printable
 from rarefy.measure.representation.groups import groups
 
 COLUMNS = (
@@ -114,7 +115,10 @@ def class_report(
         classes: their names.
     """
     counts = _checked(confusion)
-    names, train = [str(one) for one in classes], np.asarray(train_counts, dtype=np.int64)
+    names, train = (
+        [printable(str(one)) for one in classes],
+        np.asarray(train_counts, dtype=np.int64),
+    )
     for what, given in (("train_counts", len(train)), ("classes", len(names))):
         if given != counts.shape[1]:
             raise bad_value(what, given, f"must be one for each of {counts.shape[1]} classes")

@@ -44,7 +44,7 @@ def check_folder(study: Experiment, scale: str, dtype: str, folder: Place | str)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"results={str(folder)!r}: is a file; name a folder")
     if isinstance(beside, Path):
-        check_place(beside, "results")
+        check_place(beside, "results", replaced=True)
     else:
         _check_writable(beside.parent)
     table = beside.with_suffix(".parquet")

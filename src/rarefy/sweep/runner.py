@@ -90,6 +90,8 @@ def execute(
         _refuse_other_inputs(store, _inputs_if_there(study))
         store.tidy()
         return _result(store)
+    if isinstance(out, Path):  # (what is finished can be read from anywhere)
+        check_place(out, replaced=True)
     saved = None if models is None else network_folder(study, dtype, models, overwrite)
     with contextlib.ExitStack() as stack:
         workers: Cluster | None = None

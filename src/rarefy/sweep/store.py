@@ -77,6 +77,7 @@ class Store:
         """Which cells are finished, shape (run,)."""
         finished = np.zeros(len(self.grid), dtype=bool)
         if self._group is not None:
+            self._check_there()
             stored = self._column("done")[: len(self.grid)]
             finished[: len(stored)] = stored
         return finished
@@ -265,6 +266,7 @@ class Store:
         assert self._group is not None
         with self._failures():
             self._lock.check()
+            self._check_there()
             told = {**self.attributes, **values}
             # (all in one write: ``update`` has one per value, the first without the hash)
             self._group.attrs.put({**told, "hash": hash_of(told)})
@@ -289,9 +291,17 @@ class Store:
             columns = {name: np.asarray(each, dtype=self.dtype) for name, each in outputs.items()}
             columns["run_seconds"] = np.full(len(runs), seconds / len(runs))
             self._lock.check()
+            self._check_there()
             self.arrays.put(runs, columns)
             self._lock.check()
+            self._check_there()
             self.arrays.put(runs, {"done": np.ones(len(runs), dtype=bool)})
+
+    def _check_there(self) -> None:
+        """Of a folder that was moved or unplugged Zarr would read that nothing is done, and write
+        into a new one."""
+        if isinstance(self.path, Path) and not (self.path / "zarr.json").exists():
+            raise WentAway(f"store {self.path} is no longer there; what was finished is kept in it")
 
     def close(self) -> None:
         self._lock.release()

@@ -34,6 +34,8 @@ NESTED = {"animal": {"dog": ["husky", "poodle"], "cat": {"siamese": {}}}, "car":
         ("header.csv", "Child,Parent\n" + ROWS),
         ("superclass.csv", "class,superclass\n" + ROWS),
         ("bom.csv", "\ufeff" + ROWS),
+        ("utf-16.csv", ROWS),
+        ("utf-16.json", json.dumps(PARENTS)),
         ("twice.csv", ROWS + "\n husky , dog\r\n\n"),
         ("semicolons.csv", ROWS.replace(",", ";")),
         ("tabs.tsv", ROWS.replace(",", "\t")),
@@ -44,7 +46,7 @@ NESTED = {"animal": {"dog": ["husky", "poodle"], "cat": {"siamese": {}}}, "car":
 )
 def test_every_form_gives_the_same_levels(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
-    path.write_text(text, "utf-8")
+    path.write_text(text, "utf-16" if path.stem == "utf-16" else "utf-8")
     data = with_hierarchy(small_data(), path)
     assert names_at(data, "parent") == ["dog"] * 4 + ["cat"] * 2 + ["car"] * 2
     # the branch of cars is shorter: its last ancestor stays
@@ -90,6 +92,9 @@ def test_other_names_and_single_labels_are_noted(tmp_path: Path) -> None:
         ("a.csv", ", ,\n", "no row has anything in it"),
         ("a.csv", "child,parent\n", "has a header, but no rows"),
         ("a.csv", " \n", "is empty"),
+        ("a.csv", ROWS.encode("utf-16-le"), "holds zero bytes, as no text in UTF-8 does"),
+        ("a.csv", ROWS.encode("utf-16")[:-1], "is no text in UTF-16, though marked so"),
+        ("a.json", '{"husky": "\\ud800"}', "is no JSON"),
         ("a.json", "{", "is no JSON"),
         ("a.json", "[" * 100_000, "is no JSON"),
         ("a.json", "[1]", "must be a JSON object"),
@@ -101,9 +106,9 @@ def test_other_names_and_single_labels_are_noted(tmp_path: Path) -> None:
         ("a.txt", ROWS, "unknown format of a hierarchy, must be .csv, .tsv, .json"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_mistakes_are_named(tmp_path: Path, name: str, text: str | bytes, words: str) -> None:
     path = tmp_path / name
-    path.write_text(text)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError, match=words) as caught:
         with_hierarchy(small_data(), path)
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)

@@ -22,6 +22,8 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
 
     try:
         held = json.loads(text, object_pairs_hook=once)
+        # half a character, which no file's name leaves, can be written nowhere
+        json.dumps(held, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rarefy.core.errors import UsageError
+from rarefy.core.reading import read_text
 from rarefy.data.hierarchy.attaching import Annotations, attach
 from rarefy.data.hierarchy.csv_files import read_csv
 from rarefy.data.hierarchy.groupings import known_groupings
@@ -48,18 +49,10 @@ def _file(path: Path) -> Path:
 
 
 def _read(path: Path, data: ImageData) -> Annotations:
-    where, text, suffix = str(path), _text(path), path.suffix.lower()
+    where, text, suffix = str(path), read_text(path), path.suffix.lower()
     if not text.strip():
         raise UsageError(f"{where}: is empty")
     if suffix == ".json":
         parents = one_parent_each(json_pairs(parse_json(text, where), where), where)
         return chain_levels(parents, data.classes, where)
     return read_csv(text, where, data)
-
-
-def _text(path: Path) -> str:
-    try:
-        # names of files and classes may hold bytes that are no text
-        return path.read_text("utf-8-sig", errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"cannot read {path} ({error.strerror or error})") from None

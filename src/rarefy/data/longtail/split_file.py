@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.reading import read_json, read_text
 from rarefy.core.text import printable
 from rarefy.core.writing import write_output
 from rarefy.data.images.ids import DIGEST_BYTES, MARK
@@ -73,13 +74,8 @@ def load_split(path: Path | str) -> LongTailSplit:
 
 def read_list(path: Path | str) -> list[tuple[str, int]]:
     """File names and labels of a text file with ``relative/path.JPEG label`` on each line."""
-    try:
-        # names of files may hold bytes that are no text
-        text = Path(path).read_text("utf-8-sig", errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"cannot read {path} ({error.strerror or error})") from None
     entries = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         name, _, label = line.strip().replace("\t", " ").rpartition(" ")
@@ -177,14 +173,11 @@ def _check_labels(theirs: list[int], ours: list[int], classes: tuple[str, ...]) 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = read_json(path)
     except OSError as error:
         raise UsageError(f"cannot read {path} ({error.strerror or error})") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}: {error.msg}"
-        raise UsageError(f"{path} is no split file, or cut short: not JSON ({where})") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path} is no split file: not JSON") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is no split file, or cut short: not JSON ({error})") from None
     if not isinstance(held, dict) or held.get("format") != FORMAT:
         raise UsageError(f'{path} is no split file: it has no "format": "{FORMAT}"')
     if held.get("version") != VERSION:

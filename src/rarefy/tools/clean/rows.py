@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
+from rarefy.core.reading import UTF16
 from rarefy.tools.clean.picks import Decisions
 from rarefy.tools.samples.arrays import load_npy, npz_keys, open_npz
 from rarefy.tools.samples.labels import NUMBER
+from rarefy.tools.samples.row_store import new_map
 from rarefy.tools.samples.samples import Samples
-from rarefy.tools.samples.tables import TEXT, UTF16, ending_of
+from rarefy.tools.samples.tables import TEXT, ending_of
 
 PARTS = ("train", "test", "val", "valid", "validation")
 """What stands behind the names of arrays that belong together."""
@@ -130,7 +132,7 @@ def write_npy(
     y = load_npy(labels) if isinstance(labels, str | Path) else np.asarray(labels)
     rows = np.flatnonzero(decisions.keep)
     shape = (len(rows), *values.shape[1:])
-    copy = np.lib.format.open_memmap(target, mode="w+", dtype=values.dtype, shape=shape)
+    copy = new_map(target, values.dtype, shape)
     step = max(1, _AT_ONCE // max(1, values[:1].nbytes))
     for first in range(0, len(rows), step):
         copy[first : first + step] = values[rows[first : first + step]]

@@ -14,6 +14,7 @@ import torch
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.picture import Picture
 from rarefy.core.tables import Table
+from rarefy.core.writing import check_place
 from rarefy.data.hierarchy.levels import agreement, label_levels, level_of, parents
 from rarefy.data.hierarchy.made import check_spec
 from rarefy.data.hierarchy.reading import with_hierarchy
@@ -234,6 +235,7 @@ def granularity(
     channels, side, _ = images.shape
     build_backbone(network, channels, side)
     store = usual_store if out is None else Path(out)
+    check_place(store)
     if before is not None:
         experiment.inputs()  # what cannot be is told first
         before(experiment, store)

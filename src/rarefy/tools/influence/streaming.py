@@ -22,7 +22,7 @@ from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
-from rarefy.core.writing import OutputFolder, check_place, refuse_input
+from rarefy.core.writing import OutputFolder, check_place, naming, refuse_input, reserve
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
@@ -202,8 +202,7 @@ class ScoreRows:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self._path = folder / "rows.bin"
-            self._path.touch()
-            os.truncate(self._path, count * ROW.itemsize)
+            reserve(self._path, count * ROW.itemsize)
 
     def __len__(self) -> int:
         return self._count
@@ -219,9 +218,9 @@ class ScoreRows:
         for name, values in scores.items():
             part[name][where] = values
         if self._held is None:
-            with self._path.open("r+b") as file:
+            with naming(self._path), self._path.open("r+b") as file:
                 file.seek(first * ROW.itemsize)
-                part.tofile(file)
+                file.write(part.tobytes())
 
     def part(self, first: int, last: int) -> NDArray[Any]:
         if self._held is not None:

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import UsageError
 from rarefy.core.reading import quietly, read_json
 from rarefy.core.settings import free_memory
-from rarefy.core.writing import write_whole
+from rarefy.core.writing import naming, reserve, write_whole
 from rarefy.data.images.listing import spell_bytes
 from rarefy.tools.samples.arrays import load_npy
 
@@ -61,18 +61,14 @@ class RowStore:
             return
         place = Path(folder).expanduser()
         data, self._note = place / f"{name}.npy", place / f"{name}.json"
-        try:
+        with naming(data):
             place.mkdir(parents=True, exist_ok=True)
             if self._note.exists():
                 self.done = self._found(self._note, data)
                 self.rows = self._mapped(data, shape, dtype)
             else:
-                self.rows = np.lib.format.open_memmap(data, "w+", np.dtype(dtype), shape)
+                self.rows = new_map(data, np.dtype(dtype), shape)
                 self._save()
-        except UsageError:
-            raise
-        except (OSError, ValueError) as error:
-            raise _cannot(data, error) from None
 
     def _found(self, note: Path, data: Path) -> int:
         """How far an earlier run came with the same."""
@@ -111,10 +107,8 @@ class RowStore:
         if self._note is None:
             return
         if done == len(self.rows) or time.monotonic() - self._saved > SAVE_EVERY_SECONDS:
-            try:
+            with naming(self._note):
                 self.flush()
-            except (OSError, ValueError) as error:
-                raise _cannot(self._note, error) from None
 
     def flush(self) -> None:
         """Rows first, then the note that says they are there."""
@@ -141,12 +135,15 @@ class RowStore:
         return self.rows
 
 
+def new_map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new ``.npy`` file as an array, with room for it on the disk."""
+    rows = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    reserve(path, path.stat().st_size)
+    return rows
+
+
 def _damaged(path: Path) -> UsageError:
     other = path.with_suffix(".npy" if path.suffix == ".json" else ".json").name
     return UsageError(
         f"{path}: damaged; remove it, and {other}, to start anew (as --overwrite does)"
     )
-
-
-def _cannot(path: Path, error: Exception) -> RunError:
-    return RunError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}")

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.reading import UTF16
 from rarefy.core.settings import free_memory
 from rarefy.data.images.listing import counted, listed, spell_bytes
 from rarefy.data.images.unpack_limit import LimitedGzip
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 """Endings of text tables, and what stands between their cells."""
-UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-"""How a text in that encoding begins, as some spreadsheets save it."""
 LABEL = "label"
 """The column with the classes where nobody names one, as features files have it."""
 ENDINGS = (".parquet", ".pq", ".feather", *TEXT)
