@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -71,20 +70,3 @@ def test_the_best_classifier_errs_as_the_formula_says() -> None:
     seen = trial.test(filters, FLOAT64, samples).error.numpy()
     expected = least_noise_error(special_ratio(gamma, small.d - small.classes), small.classes)
     np.testing.assert_allclose(seen, expected, atol=4 * 0.5 / np.sqrt(samples))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"law": ("cauchy",)}, "law='cauchy': must be one of gaussian, uniform, uniform-own"),
-        ({"schedule": ("half",)}, "schedule='half': must be one of printed, trained"),
-        ({"strength": (-1.0,)}, "strength=-1.0: must be finite and at least 0"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"gamma": (float("inf"),)}, "gamma=inf: must be finite and at least 1"),
-        ({"size": 0}, "size=0: must be at least 1"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        study(**wrong)
-    assert "\n" not in str(caught.value)

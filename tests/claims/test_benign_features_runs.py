@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
@@ -79,19 +78,3 @@ def test_a_run_that_explodes_has_no_error_rather_than_none() -> None:
     found = study.simulate(grid_of(study).cells(np.arange(3)), Context())
     lost = found["nonfinite_step"] >= 0
     assert lost.any() and np.isnan(found["test_error"][lost]).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("long",)}, "schedule='long': must be one of printed, trained"),
-        ({"size": (0,)}, "size=0: must be at least 1"),
-        ({"strength": (0.5, -1.0)}, "strength=-1.0: must be positive and finite"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"trained_lr": 0.0}, "trained_lr=0.0: must be positive and finite"),
-        ({"classes": 21}, "classes=21: must be at most d/2=20"),
-    ],
-)
-def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        BenignFeatures.at("tiny", **wrong)

@@ -197,7 +197,6 @@ def test_the_special_coordinate_is_drawn_anew_and_nothing_else_moves() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("benign-tail", {"form": "gram"}, "form='gram': must be one of auto, primal, dual"),
         (
             "benign-tail",
             {"initialisation": "default"},

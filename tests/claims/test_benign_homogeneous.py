@@ -11,7 +11,6 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
 from rarefy.measure.separation import error_of, separation
 from rarefy.studies import get_study
@@ -138,15 +137,3 @@ def test_the_picture_puts_the_law_over_the_maps() -> None:
     assert isinstance(panel, HeatMap)
     line, points = panel.curves
     np.testing.assert_allclose(np.sort(line.x)[: len(points.x)], np.sort(points.x), rtol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"dimension": (40, 3)}, "dimension=3: must be at least 4, twice the number of classes"),
-        ({"strength": (0.0,)}, "strength=0.0: must be positive and finite"),
-    ],
-)
-def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        BenignHomogeneous.at("tiny", **wrong)

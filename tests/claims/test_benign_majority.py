@@ -11,7 +11,6 @@ import xarray as xr
 from torch import Tensor
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.tail_noise import stratified
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -225,22 +224,3 @@ def test_small_classes_keep_their_samples_as_the_last_one_grows() -> None:
     )
     assert torch.equal(small.samples.noise[0], large.samples.noise[0, :24])
     assert torch.equal(small.initial, large.initial)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"control": ("none",)}, "control='none': must be one of as stated, clear, ratio held"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"minority": 0}, "minority=0: must be at least 1"),
-        ({"majority": (3,)}, "majority=3: must be at least minority=6"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-        ({"lengths": (1.0, 2.0)}, "lengths=.*: must be 0 and then rise"),
-        ({"test_samples": 1004}, "test_samples=1004: must be a multiple of 1000, or at least 6 mo"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignMajority.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -12,7 +12,6 @@ import xarray as xr
 from scipy import stats
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.measure.generalisation import generalisation
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -171,22 +170,3 @@ def test_accuracies_are_those_of_plain_test_samples() -> None:
     np.testing.assert_allclose(
         found["accuracy"][:, 0], (1 - own) * ordinary + own * tail, rtol=1e-9
     )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"moment": ("lost",)}, "moment='lost': must be one of free, held"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"share": (0.2, 1.5)}, "share=1.5: must be between 0 and 1"),
-        ({"tail": 0.0}, "tail=0.0: must be more than 0 and at most 6"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"strength": float("inf")}, "strength=inf: must be finite and at least 0"),
-        ({"test_samples": 1003}, "test_samples=1003: must be a multiple of 1000, or at least 6 mo"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignMixing.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import special_spectrum
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -106,17 +105,3 @@ def test_sizes_share_initial_filters_and_test_samples() -> None:
     )
     assert torch.equal(first.fresh(30, 0).noise, second.fresh(30, 0).noise)
     assert torch.equal(first.initial, second.initial)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("half",)}, "schedule='half': must be one of printed, trained"),
-        ({"size": (0,)}, "size=0: must be at least 1"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        study(**wrong)

@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import Lines
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
@@ -155,22 +154,3 @@ def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
         allowed = 4.5 * np.sqrt(error * (1 - error) / np.maximum(worth, 1) + plainly) + 1e-9
         assert (np.abs(error - other.error.numpy()) <= allowed).all(), name
         assert (np.abs(share - other.probability.numpy()) <= 0.05).all(), name
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-        ({"lengths": (1.0, 2.0, 3.0)}, "lengths=.*: must be 0 and then rise, three at least"),
-        ({"lengths": (0.0, 2.0)}, "lengths=.*: must be 0 and then rise, three at least"),
-        ({"shift": 9.0}, "shift=9.0: must be between 0 and 5"),
-        ({"test_samples": 1500}, "test_samples=1500: must be a multiple of 1000"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignTail.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

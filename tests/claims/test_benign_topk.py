@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -126,23 +125,3 @@ def test_special_directions_on_coordinates_are_kept() -> None:
 
 def test_a_share_is_at_least_one_coordinate() -> None:
     assert [TINY.kept(share) for share in (1.0, 0.1, 1e-6)] == [40, 4, 1]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"basis": ("tilted",)}, "basis='tilted': must be one of rotated, aligned"),
-        ({"reading": ("dense",)}, "reading='dense': must be one of revive, fixed, random"),
-        ({"keep": (0.0,)}, "keep=0.0: must be more than 0 and at most 1"),
-        ({"keep": (1.5,)}, "keep=1.5: must be more than 0 and at most 1"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        (
-            {"initialisation": "gaussian", "form": "dual"},
-            "form='dual': coordinates are pruned: must be primal",
-        ),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignTopK.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

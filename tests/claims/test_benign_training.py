@@ -11,7 +11,6 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 BenignTraining: Any = get_study("benign-training")
@@ -161,27 +160,3 @@ def test_axes_may_be_short_and_cases_few() -> None:
         assert found and all(v.outcome in ("holds", "premise-not-met") for v in found)
     one = data.sel(strength=[8.0], gamma=[1.0])
     assert primaries(STUDY.verdicts(one, "paper"))["B1.3"].outcome == "premise-not-met"
-
-
-# ------------------------------------------------------------------------------------ wrong values
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"case": ("slow", "fast")}, "case='fast': must be one of slow, slow uneven"),
-        ({"strength": (1.0, 0.0)}, "strength=0.0: must be positive and finite"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"size": 0}, "size=0: must be at least 1"),
-        ({"slow_steps": 0}, "slow_steps=0: must be at least 1"),
-        ({"long_steps": -1}, "long_steps=-1: must be at least 1"),
-        ({"wide_size": 0}, "wide_size=0: must be at least 1"),
-        ({"small_sigma_0": 0.0}, "small_sigma_0=0.0: must be positive"),
-        ({"wide_classes": 1}, "wide_classes=1: must be at least 2"),
-        ({"wide_classes": 31}, "wide_classes=31: must be at most wide_d/2=30"),
-    ],
-)
-def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignTraining.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Study
-from rarefy.core.errors import OutOfTime, UsageError
+from rarefy.core.errors import OutOfTime
 from rarefy.measure.probes import Probe, fit_probe
 from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid, grid_of
@@ -220,42 +220,3 @@ def test_c16_one_lost_probe_costs_itself_and_not_its_run(monkeypatch: pytest.Mon
     assert np.isfinite(found["ceiling"]).all()
     assert np.isnan(found["accuracy"][0, :, 2]).all()
     assert np.isfinite(found["accuracy"]).sum() == found["accuracy"].size - 6
-
-
-# -------------------------------------------------------------------------------------- wrong use
-
-WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
-    (ALL, {"reads": ()}, r"reads=\(\): rising steps between 0 and steps=40"),
-    (ALL, {"reads": (40, 20)}, r"reads=\(40, 20\): rising steps between 0 and steps=40"),
-    (ALL, {"reads": (0, 41)}, r"reads=\(0, 41\): rising steps between 0 and steps=40"),
-    (ALL, {"figure_read": 7}, r"figure_read=7: must be one of reads=\(0, 20, 40\)"),
-    (ALL, {"test_pairs": 0}, "test_pairs=0: must be at least 1"),
-    (ALL, {"eps_min": (0.0,)}, "eps_min=0.0: a feature frequency must be in"),
-    (ALL[:2], {"sigma": (0.1, -1.0)}, "sigma=-1.0: must be finite and at least 0"),
-    (ALL[2:], {"sigma": -1.0}, "sigma=-1.0: must be finite and at least 0"),
-    (
-        ALL[1:2],
-        {"head_pairs": 24},
-        "head_pairs=24: must be more than the 24 neurons of the head",
-    ),
-    (
-        ALL[1:2],
-        {"minority": 50, "head_pairs": 55},
-        "head_pairs=55: must be more than the 55 neurons of the head",
-    ),
-    (ALL[1:2], {"ridge": -0.1}, "ridge=-0.1: must be finite and at least 0"),
-    (ALL[2:], {"probe_pairs": 1}, "probe_pairs=1: must be at least 2"),
-    (ALL[2:], {"probe_strength": 0.0}, "probe_strength=0.0: must be positive and finite"),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "wrong", "message"),
-    [(kind, wrong, message) for kinds, wrong, message in WRONG for kind in kinds],
-)
-def test_a_value_that_makes_no_sense_is_named_with_what_is_allowed(
-    kind: type[Study], wrong: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        kind.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

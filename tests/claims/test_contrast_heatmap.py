@@ -12,7 +12,6 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -197,19 +196,3 @@ def test_every_map_that_is_kept_is_drawn() -> None:
     single = ContrastHeatmap.at("tiny").picture(results.sel(seed=[0]))[0]
     assert single.caption.startswith("One run, the first (seed 0)")
     assert [panel.title for panel in single.panels] == ["no bias", "paper's bias"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"variant": ("002",)}, "variant='002': must be one of 000, 001"),
-        ({"shown_001": 31}, "shown_001=31: must be in 1..neurons_001=30"),
-        ({"figure_read": 20}, "figure_read=20: must be one of reads"),
-        ({"figure_eps": 0.3}, "figure_eps=0.3: must be in eps_min"),
-        ({"reads": (30, 10)}, "reads=.*rising steps between 0 and steps=30"),
-        ({"maps": 0}, "maps=0: must be at least 1"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ContrastHeatmap.at("tiny", **wrong)

@@ -14,7 +14,6 @@ from init_results import counted, judged, made
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.sparse_coding import dictionary
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -180,25 +179,3 @@ def test_too_few_expected_cases_say_nothing() -> None:
     assert few.outcome == "inconclusive" and "fewer than 400 cases" in few.note
     nothing = found["mean |M*_j| over Xi_1 (31) at the largest d, m=d^1.45"]
     assert nothing.outcome == "inconclusive" and nothing.n == 0
-
-
-# ---------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"ratio": (0.5, 0.0)}, r"ratio=0.0: must be in \(0, 1\]"),
-        ({"ratio": (1.2,)}, "ratio=1.2: must be in"),
-        ({"d": (1,)}, "d=1: must be at least 2"),
-        ({"d": (9, 21)}, r"d=21: must be in 2\.\.d1=20"),
-        ({"width_exponent": 0.0}, "width_exponent=0.0: must be positive and finite"),
-        ({"sigma_0": -1.0}, "sigma_0=-1.0: must be positive and finite"),
-        ({"gamma": 1.0}, "gamma=1.0: must be at least 0 and below 1"),
-        ({"drawn": 0}, "drawn=0: must be at least 1"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        made(**wrong)
-    assert "\n" not in str(caught.value)

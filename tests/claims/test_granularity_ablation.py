@@ -21,7 +21,6 @@ from small_granularity import (
     rows_at,
 )
 
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies import get_study
@@ -105,31 +104,3 @@ def test_fine_tuning_and_detectors_are_what_a_plain_loop_gives() -> None:
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = STUDY.at("tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3)
     assert_same_alone(study, rows_at(study, variation=AS_CHOSEN, world="quiet"))
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 10}, "batch=10: must be a multiple of 2 k = 4"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"world": ("loud",)}, "world='loud': must be one of quiet, noisy"),
-        ({"arm": ("following",)}, "arm='following': must be following-RATE, scheduled-RATE"),
-        ({"arm": ("tuned-1",)}, "arm='tuned-1': must be"),
-        ({"arm": ("following-fast",)}, "arm='following-fast': its rate must be paper or a number"),
-        ({"arm": ("linear-paper",)}, "arm='linear-paper': its rate must be"),
-        ({"arm": ("tuned", "following-0.1")}, "must have linear-1"),
-        ({"arm": ("tuned", "linear-1", "following-0.1")}, "must have following-paper"),
-        ({"main_rate": "0.7"}, "must have following-0.7"),
-        ({"tune_reads": (5, 10)}, "tune_reads=\\(5, 10\\): must begin at 0 and end at"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        STUDY.at("tiny", **wrong)

@@ -20,7 +20,6 @@ from small_granularity import (
 )
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies import get_study
@@ -224,24 +223,3 @@ def test_only_as_chosen_is_run_everywhere() -> None:
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = ERRORS.at("tiny", steps=6, reads=(3, 6), seeds=3)
     assert_same_alone(study, rows_at(study, s_star=2))
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": (0, 3)}, "subclasses=0: must be at least 1"),
-        ({"subclasses": (2,)}, r"subclasses=\(2,\): one for each of s_star=\(1, 2\)"),
-        ({"subclasses": (3, 8), "batch": 48}, r"d=12: must be at least 2 \+ k_\+ \+ k_- = 18"),
-        ({"patches": 1}, "feature_patches=1: its samples need 4 patches, there are 1"),
-        ({"batch": 8}, "batch=8: must be a multiple of 2 k = 6"),
-        ({"variation": ("as chosen", "no such")}, "variation='no such': must be one of"),
-        ({"variation": ("patch counts fixed",)}, "must have 'as chosen'"),
-        ({"reads": (0, 10)}, r"reads=\(0, 10\): must lie in 0..steps=12"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ERRORS.at("tiny", **wrong)

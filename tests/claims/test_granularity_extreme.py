@@ -22,7 +22,6 @@ from small_granularity import (
 )
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
 from rarefy.studies import get_study
@@ -182,31 +181,3 @@ def test_all_granularities_see_the_same_samples() -> None:
     for other in sets[1:]:
         assert torch.equal(other.patches, sets[0].patches)
         assert torch.equal(other.noise(), sets[0].noise())
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
-        ({"batch": 12}, "batch=12: must hold the whole set, 16 samples"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"per_side": (1, 2, 16)}, "per_side=16: at most 8, one label a sample"),
-        ({"per_side": (1, 2)}, "per_side=\\(1, 2\\): must have 8 \\(one label a sample\\)"),
-        ({"per_side": (1, 8)}, "per_side=\\(1, 8\\): must have 2 \\(fine\\)"),
-        ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse\\)"),
-        ({"per_side": (1, 2, 3, 8)}, "per_side=3: must divide k=2 or be a multiple of it"),
-        ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"patch_noise": (-0.1, 0.3)}, "patch_noise=-0.1: must be finite and at least 0"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        EXTREME.at("tiny", **wrong)

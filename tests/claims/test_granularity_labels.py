@@ -21,7 +21,6 @@ from small_granularity import (
 )
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
 from rarefy.studies import get_study
@@ -185,29 +184,3 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = LABELS.at("tiny", steps=5, reads=(5,), seeds=3)
     rows = [rows_at(study, turn=1, knob=knob) for knob in ("noisy", "misaligned")]
     assert_same_alone(study, np.sort(np.concatenate(rows)))
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"knob": ("rusty",)}, "knob='rusty': must be one of noisy, misaligned, starved"),
-        ({"wrong": (0.0,)}, "wrong=\\(0.0,\\): turn must be 0, 1, 2"),
-        ({"turn": (1, 0)}, "turn must be 0, 1, 2, ... and name a place"),
-        ({"wrong": (0.0, 1.5)}, "wrong=1.5: must be between 0 and 1"),
-        ({"crossed": (0.0, -0.5)}, "crossed=-0.5: must be between 0 and 1"),
-        ({"samples": (4, 0)}, "samples=0: must be at least 1"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-        ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        LABELS.at("tiny", **wrong)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 STUDY: Any = get_study("influence-covariance").at("quick")
@@ -65,17 +64,3 @@ def test_pictures_show_overlaps_as_they_are_and_as_cosines() -> None:
     assert raw.values[0, 0] == pytest.approx(4) and cosine.values[0, 0] == pytest.approx(1)
     assert cosine.values[0, 1] == pytest.approx(0.25)
     assert len(last.panels) == 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"data": ("mnits",)}, "unknown data set 'mnits'.*mnist"),
-        ({"components": 1}, "components=1: must be at least 2"),
-        ({"points": 10}, "points=10: must be at least 50"),
-        ({"map_steps": 10}, "map_steps=10: must be at least 250"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        get_study("influence-covariance").at("tiny", **wrong)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 STUDY: Any = get_study("influence-gallery").at("quick")
@@ -85,17 +84,3 @@ def test_pictures_and_tables_have_every_signal() -> None:
     assert all(len(panel.curves) == len(SIGNALS) for one in pictures for panel in one.panels)
     tenths, confounders = STUDY.tables(results)
     assert len(tenths.rows) == 3 * len(SIGNALS) and len(confounders.rows) == len(COMPARED)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"data": ("digit",)}, "unknown data set 'digit'.*digits"),
-        ({"samples": 100}, "samples=100: must be at least 200"),
-        ({"components": 0}, "components=0: must be at least 1"),
-        ({"folds": 1}, "folds=1: must be between 2 and 20"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        get_study("influence-gallery").at("tiny", **wrong)

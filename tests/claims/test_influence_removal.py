@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.influence.removal import experiment as influence_removal
 from rarefy.studies.influence.removal.tables import spoken
@@ -110,18 +109,3 @@ def test_what_leaves_nothing_out_is_trained_once(
     found = study.simulate(grid.cells(np.arange(len(grid))), Context(scratch=tmp_path))
     assert sum(one.fraction == 0 for one in trained) == 2 < len(grid) / 3
     assert found["test_accuracy"].shape == (len(grid),)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"fraction": (0.1,)}, "must have 0, all samples, to compare with"),
-        ({"tail_share": 1.0}, "tail_share=1.0: must be above 0 and below 1"),
-        ({"by": ("hihg",)}, "did you mean 'high'"),
-        ({"by": ("influence-low",)}, "by='influence-low': is called low here"),
-        ({"within": ("class", "row")}, "unknown within 'row'"),
-    ],
-)
-def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        InfluenceRemoval.at("quick", **parameters)

@@ -12,7 +12,6 @@ import xarray as xr
 import make
 import rarefy
 from pages import scoreboard
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.sweep.results import write_results
 from rarefy.tools.influence.signals import SIGNALS, WORDS
@@ -70,20 +69,6 @@ def starred(results: xr.Dataset) -> list[str]:
     """The signals that find flipped labels best, as the table marks them."""
     (table,) = STUDY.tables(results)
     return [signal for signal, row in zip(SIGNALS, table.rows, strict=False) if "*" in row[1]]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"data": ("digitz",)}, "unknown data set 'digitz'.*digits"),
-        ({"injection": ("flips",)}, "injection='flips': must be a kind and a share"),
-        ({"injection": ("flops-0.1",)}, "unknown kind of injection 'flops'"),
-        ({"samples": 10}, "samples=10: must be at least 100"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        InfluenceScoreboard.at("tiny", **wrong)
 
 
 # ----------------------------------------------------------------------------------------- the page

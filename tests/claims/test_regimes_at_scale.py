@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scale_results import STUDY, ends_of, study_of
+from scale_results import ends_of, study_of
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -109,37 +108,3 @@ def test_signal_and_noise_are_told_only_where_002_speaks() -> None:
     np.testing.assert_allclose(np.log10(ratio[:, [0, 2]]), [[low, high]] * signal.sum(), atol=0.15)
     share = found["noise_active"][signal][:, [0, 2]]
     assert ((share > 0.3) & (share <= 1)).all()
-
-
-# -------------------------------------------------------------------------------------- wrong input
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"question": ("hill 2",)}, "question='hill 2': must be signal or feature with a share"),
-        ({"question": ("signal",)}, "question='signal': must be signal or feature"),
-        ({"question": ("signal 1",)}, "question='signal 1': must be signal or feature"),
-        ({"question": ("feature 0",)}, "question='feature 0': must be signal or feature"),
-        ({"question": ("side 6",)}, r"question='side 6': .* with L in \[0, 5\]"),
-        ({"question": ("tail -1",)}, r"question='tail -1': .* with L in \[0, 5\]"),
-        ({"size": (0,)}, "size=0: must be at least 1"),
-        ({"classes": (1,)}, "classes=1: must be at least 2"),
-        ({"d": (4,), "classes": (2,)}, "d=4: must be above 4: two directions a class"),
-        ({"filters": 0}, "filters=0: must be at least 1"),
-        ({"steps": 0}, "steps=0: must be at least 1"),
-        ({"test_samples": 0}, "test_samples=0: must be at least 1"),
-        ({"sigma_0": 0.0}, "sigma_0=0.0: must be positive and finite"),
-        ({"lr": math.inf}, "lr=inf: must be positive and finite"),
-        ({"epsilon": -1.0}, "epsilon=-1.0: must be positive and finite"),
-        ({"faint": math.nan}, "faint=nan: must be positive and finite"),
-        ({"tail_level": 1.0}, "tail_level=1.0: must be between 0 and 1"),
-        ({"precision": 0.0}, "precision=0.0: must be positive and finite"),
-        ({"precision": 9.0}, "range=.*: must be wider than the precision, 9"),
-        ({"audits": -1}, "audits=-1: must be at least 0"),
-    ],
-)
-def test_what_cannot_be_asked_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        STUDY.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

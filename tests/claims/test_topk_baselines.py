@@ -6,13 +6,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 import xarray as xr
 from torch import Tensor
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import Lines
 from rarefy.measure.generalisation import CHUNK
 from rarefy.studies import get_study
@@ -34,37 +32,6 @@ def test_dense_training_is_run_once_whatever_the_number_of_knobs() -> None:
         "decay-0.01",
         "decay-0.3",
     )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"arm": ("dense", "prune-3")}, "arm='prune-3': must be dense, revive-K, revive0-K"),
-        ({"arm": ("dense", "revive")}, "arm='revive': must be dense, revive-K"),
-        ({"arm": ("dense-3", "revive-3")}, "arm='dense-3': must be dense, revive-K"),
-        ({"arm": ("dense", "revive-few")}, "arm='revive-few': must be dense, revive-K"),
-        ({"arm": ("dense", "fixed-2.5")}, "arm='fixed-2.5': K must be a whole number"),
-        ({"arm": ("dense", "fixed-0")}, "keep=0: coordinates kept of a filter must be in 1..d=40"),
-        ({"arm": ("dense", "random-41")}, "keep=41: coordinates kept of a filter"),
-        ({"arm": ("dense", "revive-inf")}, "arm='revive-inf': K must be a whole number"),
-        ({"arm": ("dense", "revive-2", "decay-0")}, "arm='decay-0': weight decay must lie between"),
-        ({"arm": ("dense", "revive-2", "decay-20")}, "between 0 and 1/lr=20"),
-        ({"arm": ("dense", "revive-2", "decay-nan")}, "arm='decay-nan': weight decay"),
-        ({"arm": ("revive-2",)}, "arm=.*: must have dense, and a revive-K or fixed-K"),
-        ({"arm": ("dense", "random-2")}, "arm=.*: must have dense, and a revive-K or fixed-K"),
-        ({"arm": ("dense", "revive-2", "revive-2")}, "arm='revive-2': is there twice"),
-        ({"arm": ("dense", "revive-2", "revive-2.0")}, "arm='revive-2.0': is there twice"),
-        ({"sigma": (0.5, 0.0)}, "sigma=0.0: must be positive and finite"),
-        ({"validation_samples": 0}, "validation_samples=0: must be at least 1"),
-        ({"reads": (5, 20)}, r"reads=\(5, 20\): must lie in 0..steps=60 and have steps itself"),
-        ({"reads": (-1, 60)}, "reads=-1: must be at least 0"),
-        ({"reads": ()}, r"reads=\(\): must lie"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        TopKBaselines.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------ a second look

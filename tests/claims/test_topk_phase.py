@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
@@ -133,33 +132,3 @@ def test_the_first_update_is_that_of_the_gradient_written_out() -> None:
     sigma = grid_of(study).values["sigma"]
     ratio = found["first_noise"] / sigma
     assert ratio.std() < 1e-3 * ratio.mean()  # in proportion to the noise
-
-
-# ------------------------------------------------------------------------------------- wrong input
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"keep": (0,)}, r"keep=0: coordinates kept of a filter must be in 1\.\.d=200"),
-        ({"keep": (201,)}, r"keep=201: coordinates kept of a filter must be in 1\.\.d=200"),
-        ({"classes": 200}, "classes=200: must be below d=200: each class has a coordinate"),
-        ({"classes": 1}, "classes=1: must be at least 2"),
-        (
-            {"reading": ("gone",)},
-            "reading='gone': must be one of revive, fixed, random, dense, revive0",
-        ),
-        ({"sigma": (0.0,)}, "sigma=0.0: must be positive and finite"),
-        ({"every": 0}, "every=0: must be at least 1"),
-        ({"first": 0}, "first=0: must be at least 1"),
-        ({"precision": "half"}, "precision='half': must be one of float32, tf32"),
-        ({"combine": "product"}, "combine='product': must be one of mean, sum"),
-        ({"labels": "sorted"}, "labels='sorted': must be one of drawn, balanced"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"lr": 0.0}, "lr=0.0: must be positive"),
-    ],
-)
-def test_wrong_input_is_one_line(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as error:
-        TopKPhase.at("paper", **parameters)
-    assert "\n" not in str(error.value)

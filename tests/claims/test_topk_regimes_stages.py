@@ -11,7 +11,6 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.ledger.claims import load_claims
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.studies import get_study
@@ -171,22 +170,3 @@ def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
     data["gamma_stage"] = data["gamma_stage"].where(~slow)
     verdict = judged(data)["S11.3"]
     assert verdict.outcome == "holds" and verdict.n == STUDY.seeds - 5
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"regime": ("both",)}, "regime='both': must be one of signal, noise"),
-        ({"varied": ("m",)}, "varied='m': must be one of filters, classes"),
-        ({"factor": (0.3,)}, "factor=0.3: must leave filters a whole number"),
-        ({"factor": (0.25,)}, "factor=0.25: needs 2 classes and a sample of each"),
-        ({"factor": (0.0,)}, "factor=0.0: must be positive and finite"),
-        ({"levels": (-1.0,)}, "levels=-1.0: must be positive and finite"),
-        ({"d": 2}, "d=.*: must be above the number of classes"),
-        ({"steps": 0}, "steps=0: must be at least 1"),
-        ({"mu": 0.0}, "mu=0.0: must be positive and finite"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        TopKStages.at("tiny", **wrong)
