@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from small_granularity import AS_CHOSEN, coordinates_of
+from made_up_results import coordinates_of
+from small_granularity import AS_CHOSEN
 
 from rarefy.core.contracts import Verdict
 from rarefy.studies import get_study

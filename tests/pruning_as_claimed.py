@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 import xarray as xr
-from pruning_results import Made, by_group, fabricated, one, pruning, with_pruning
+from made_up_results import Made, fabricated
+from pruning_results import by_group, one, pruning, with_pruning
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import bootstrap_interval

@@ -24,12 +24,6 @@ AS_CHOSEN = "as chosen"
 FLOAT64 = Context(dtype=torch.float64)
 
 
-def coordinates_of(study: Study, seeds: int = SEEDS) -> dict[str, Any]:
-    """Of the results of a study: those of its outputs, the seeds and its axes."""
-    axes = {axis: list(getattr(study, axis)) for axis in study.axes}
-    return {**study.coordinates(), "seed": np.arange(seeds), **axes}
-
-
 def rows_at(study: Study, **at: Any) -> np.ndarray:
     """Places of the cells with these values of axes, or of ``seed``."""
     grid = grid_of(study)

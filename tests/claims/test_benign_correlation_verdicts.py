@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Lines
@@ -34,16 +35,8 @@ def made(
     for law in LAWS:
         error = 1 - np.broadcast_to(accuracy(law, u, g), shape[1:])
         errors.append(np.clip(error + spread * generator.standard_normal(shape), 0, 1))
-    dims = ("law", "seed", "strength", "gamma")
-    results = xr.Dataset(
-        {
-            "test_error": (dims, np.stack(errors)),
-            "train_loss": (dims, np.full((len(LAWS), *shape), 0.03)),
-        },
-        {"law": list(LAWS), "seed": np.arange(seeds)}
-        | {"strength": list(STRENGTH), "gamma": list(GAMMA)},
-    ).expand_dims(schedule=[schedule])
-    return whole, results
+    values = {"test_error": (("law", "seed", "strength", "gamma"), np.stack(errors))}
+    return whole, fabricated(whole, seeds, {**values, "train_loss": 0.03})
 
 
 def good(law: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:

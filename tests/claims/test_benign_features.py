@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap, Lines
@@ -43,24 +44,16 @@ def ratio(study: Any, gamma: float) -> np.ndarray:
 def results_of(law: Law, loss: float = 0.009, study: Any = STUDY) -> xr.Dataset:
     """Results in which the error follows ``law``(x, |S|, |u|), a little different by seed."""
     size, strength = np.array(study.size, float), np.array(study.strength)
-    shape = (len(study.schedule), len(study.gamma), len(size), len(strength), study.seeds)
-    error = np.empty(shape)
+    error = []
     for g, gamma in enumerate(study.gamma):
         x = ratio(study, gamma)
         values = law(x, np.broadcast_to(size[:, None], x.shape), np.broadcast_to(strength, x.shape))
         wobble = 1 + 0.01 * np.random.default_rng(g).normal(size=(*x.shape, study.seeds))
-        counts = np.round(np.minimum(values[..., None] * wobble, 1) * study.test_samples)
-        error[:, g] = counts / study.test_samples
-    dims = ("schedule", "gamma", "size", "strength", "seed")
-    coordinates = {name: list(getattr(study, name)) for name in dims[:4]}
-    return xr.Dataset(
-        {
-            "test_error": (dims, error),
-            "train_loss": (dims, np.full(shape, loss)),
-            "stopped_at": (dims, np.full(shape, 100)),
-        },
-        coords={**coordinates, "seed": np.arange(study.seeds)},
-    )
+        error.append(np.round(np.minimum(values[..., None] * wobble, 1) * study.test_samples))
+    dims = ("gamma", "size", "strength", "seed")
+    test_error = (dims, np.stack(error) / study.test_samples)
+    values = {"test_error": test_error, "train_loss": loss, "stopped_at": 100}
+    return fabricated(study, study.seeds, values)
 
 
 @cache

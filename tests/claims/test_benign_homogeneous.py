@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.picture import HeatMap
@@ -27,19 +28,11 @@ Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 def results_of(law: Law, loss: float = 0.009, study: Any = STUDY) -> xr.Dataset:
     """Results in which the separation is ``law``(n, d, |u|), a little different by seed."""
-    dims = ("seed", "schedule", "dimension", "size", "strength")
-    shape = (study.seeds, *(len(getattr(study, name)) for name in dims[1:]))
     d, size, strength = np.meshgrid(study.dimension, study.size, study.strength, indexing="ij")
-    wobble = 1 + 0.02 * np.random.default_rng(0).normal(size=(study.seeds, 1, 1, 1, 1))
+    wobble = 1 + 0.02 * np.random.default_rng(0).normal(size=(study.seeds, 1, 1, 1))
     error = error_of(wobble * law(2 * size, d - 2, strength), 2)
-    return xr.Dataset(
-        {
-            "test_error": (dims, np.broadcast_to(error, shape)),
-            "train_loss": (dims, np.full(shape, loss)),
-        },
-        coords={name: list(getattr(study, name)) for name in dims[1:]}
-        | {"seed": np.arange(study.seeds)},
-    )
+    values = {"test_error": (("seed", "dimension", "size", "strength"), error)}
+    return fabricated(study, study.seeds, {**values, "train_loss": loss})
 
 
 def classical(n: np.ndarray, d: np.ndarray, u: np.ndarray) -> np.ndarray:

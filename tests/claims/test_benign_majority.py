@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 from torch import Tensor
 
 from rarefy.core.contracts import Context, Verdict
@@ -86,22 +87,15 @@ def made_up(
     base = 0.9 + scatter * np.random.default_rng(0).normal(size=(SEEDS, 4, 3, 2, 2, 5))
     accuracy = base - drop[None, :, :, None, None, None]
     accuracy[..., -1] = 0.99 + 0.001 * np.arange(3)[:, None, None]  # the majority gains
-    losses = np.full((SEEDS, 4, 3, 5), loss)
-    losses[:, CONTROLS.index("ratio held"), 1:] = [[loss_held], [10 * loss_held]]
-    run = ("seed", "control", "majority")
+    losses = np.full((4, 3, 5), loss)
+    losses[CONTROLS.index("ratio held"), 1:] = [[loss_held], [10 * loss_held]]
+    run = ("control", "majority")
     values = {
-        "accuracy": ((*run, "criterion", "length", "class"), accuracy),
+        "accuracy": (("seed", *run, "criterion", "length", "class"), accuracy),
         "train_loss": ((*run, "class"), losses),
-        "stopped_at": (run, np.zeros((SEEDS, 4, 3))),
+        "stopped_at": 0.0,
     }
-    coordinates = {
-        **STUDY.coordinates(),
-        "control": list(CONTROLS),
-        "majority": [25, 100, 400],
-        "seed": np.arange(SEEDS),
-    }
-    found = xr.Dataset(values, coordinates)
-    return found.expand_dims(schedule=["trained"], gamma=[4.0])
+    return fabricated(STUDY, SEEDS, values)
 
 
 def split(results: xr.Dataset) -> tuple[list[Verdict], dict[str, Verdict]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 from scipy import stats
 
 from rarefy.core.contracts import Context, Verdict
@@ -90,20 +91,8 @@ def made_up(free: float, held: float, loss: float = 0.01) -> xr.Dataset:
     rise = np.array([free, held])[:, None] * share / share[-1]
     scatter = 0.005 * np.random.default_rng(0).normal(size=(SEEDS, 2, 2, len(share), 3))
     accuracy = 0.5 + rise[None, None, :, :, None] + scatter
-    run = ("seed", "gamma", "moment", "share")
-    values = {
-        "accuracy": ((*run, "kind"), accuracy),
-        "train_loss": ((*run, "class"), np.full((*accuracy.shape[:-1], 5), loss)),
-        "stopped_at": (run, np.zeros(accuracy.shape[:-1])),
-    }
-    coordinates = {
-        **STUDY.coordinates(),
-        "gamma": [5.0, 10.0],
-        "moment": ["free", "held"],
-        "share": share,
-        "seed": np.arange(SEEDS),
-    }
-    return xr.Dataset(values, coordinates).expand_dims(schedule=["trained"])
+    values = {"accuracy": (("seed", "gamma", "moment", "share", "kind"), accuracy)}
+    return fabricated(STUDY, SEEDS, {**values, "train_loss": loss, "stopped_at": 0.0})
 
 
 def split(results: xr.Dataset) -> tuple[list[str], list[Verdict]]:

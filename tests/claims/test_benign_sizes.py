@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.data.noise_spectrum import special_spectrum
@@ -31,14 +31,8 @@ def verdicts(
     """Of accuracies (size, gamma)."""
     whole = study("paper", size=SIZES, gamma=GAMMA, schedule=(schedule,), seeds=seeds)
     noise = spread * np.random.default_rng(2).standard_normal((seeds, *accuracy.shape))
-    dims = ("schedule", "seed", "size", "gamma")
-    results = xr.Dataset(
-        {
-            "test_error": (dims, (1 - accuracy - noise)[None]),
-            "train_loss": (dims, np.full((1, seeds, *accuracy.shape), 0.01)),
-        },
-        {"schedule": [schedule], "seed": range(seeds), "size": list(SIZES), "gamma": list(GAMMA)},
-    )
+    error = (("seed", "size", "gamma"), 1 - accuracy - noise)
+    results = fabricated(whole, seeds, {"test_error": error, "train_loss": 0.01})
     return whole.verdicts(results, "paper")
 
 

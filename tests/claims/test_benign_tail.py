@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.picture import Lines
@@ -33,16 +34,9 @@ AT = np.meshgrid(GAMMA, LENGTHS, indexing="ij")
 def made_up(error: np.ndarray, loss: float = 0.01, seen: float = 100.0) -> xr.Dataset:
     """Errors (gamma, length), 1 % scatter over seeds."""
     scatter = 1 + 0.01 * np.random.default_rng(0).normal(size=(SEEDS, *error.shape, 2))
-    tail = ("seed", "gamma", "length", "criterion")
-    values = {
-        "tail_error": (tail, error[None, :, :, None] * scatter),
-        "tail_share": (tail, np.full(scatter.shape, 0.1)),
-        "errors_seen": (tail, np.full(scatter.shape, seen)),
-        "train_loss": (("seed", "gamma", "class"), np.full((SEEDS, len(GAMMA), 5), loss)),
-        "stopped_at": (("seed", "gamma"), np.zeros((SEEDS, len(GAMMA)))),
-    }
-    coordinates = {**STUDY.coordinates(), "gamma": list(GAMMA), "seed": np.arange(SEEDS)}
-    return xr.Dataset(values, coordinates).expand_dims(schedule=["trained"])
+    tail = (("seed", "gamma", "length", "criterion"), error[None, :, :, None] * scatter)
+    values = {"tail_error": tail, "tail_share": 0.1, "errors_seen": seen, "train_loss": loss}
+    return fabricated(STUDY, SEEDS, {**values, "stopped_at": 0.0})
 
 
 def bounded(c: float = 0.3) -> np.ndarray:

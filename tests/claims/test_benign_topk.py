@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.data.noise_spectrum import Spectrum
@@ -30,22 +31,15 @@ SEEDS = 6
 def made_up(rotated: float, aligned: float, tail: float) -> xr.Dataset:
     """Accuracies that fall in equal steps as less is kept, by so much in all; Gamma = 1 at
     chance."""
-    keep = np.array(STUDY.keep)
-    step = np.linspace(0, 1, len(keep))
+    step = np.linspace(0, 1, len(STUDY.keep))
     fall = np.array([[rotated, tail], [aligned, aligned]])  # (basis, kind)
     accuracy = 0.9 - fall[:, None, None, None, :] * step[:, None]
     accuracy = np.repeat(np.repeat(accuracy, 2, axis=1), 3, axis=2)  # (basis, reading, gamma, ..)
     accuracy[:, :, 0] = 0.2
     scatter = 0.003 * np.random.default_rng(0).normal(size=(SEEDS, *accuracy.shape))
     dims = ("seed", "basis", "reading", "gamma", "keep", "kind")
-    coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    return xr.Dataset(
-        {
-            "accuracy": (dims, accuracy + scatter),
-            "train_loss": (dims[:-1], np.full(scatter.shape[:-1], 0.125)),
-        },
-        {**coordinates, **STUDY.coordinates(), "seed": np.arange(SEEDS)},
-    )
+    values = {"accuracy": (dims, accuracy + scatter), "train_loss": 0.125}
+    return fabricated(STUDY, SEEDS, values)
 
 
 def judged(*falls: float) -> dict[str, Verdict]:

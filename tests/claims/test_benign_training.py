@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 
 from rarefy.core.contracts import Verdict
 from rarefy.studies import get_study
@@ -55,8 +56,7 @@ def results(values: dict[str, Any], exponents: tuple[float, float] = (2.0, 1.0))
     """Rates are |u|^a |S|^b; every value has a little noise over seeds."""
     a, b = exponents
     noise = np.random.default_rng(0)
-    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(SEEDS), **STUDY.coordinates()}
+    coordinates = coordinates_of(STUDY, SEEDS)
     shape = (len(STUDY.case), 2, 3, SEEDS)
     data = {}
     for output in STUDY.outputs():

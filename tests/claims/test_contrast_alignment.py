@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.studies import get_study
@@ -90,17 +91,11 @@ def made_up(slope: dict[float, float]) -> list[Verdict]:
     study = ContrastAlignment.at(
         "tiny", seeds=10, eps_min=(0.2, 0.4, 0.6, 0.8, 1.0), sigma=tuple(slope)
     )
-    axes = {name: np.array(getattr(study, name)) for name in study.axes}
-    coordinates = {**axes, "seed": np.arange(10), **study.coordinates()}
-    eps, steep = xr.DataArray(axes["eps_min"], dims="eps_min"), list(slope.values())
-    rise = 0.5 + eps * xr.DataArray(steep, dims="sigma")
-    data = {}
-    for output in study.outputs():
-        dims = (*study.axes, "seed", *output.dims)
-        shape = [len(coordinates[dim]) for dim in dims]
-        noise = xr.DataArray(0.01 * np.random.default_rng(0).normal(size=shape), dims=dims)
-        data[output.name] = (noise + rise).transpose(*dims)
-    return study.verdicts(xr.Dataset(data, coordinates), "tiny")
+    steep = xr.DataArray(list(slope.values()), dims="sigma")
+    results = fabricated(study, 10, {}, rest=0.5).map(
+        lambda full: full + 0.01 * np.random.default_rng(0).normal(size=full.shape)
+    )
+    return study.verdicts(results + results["eps_min"] * steep, "tiny")
 
 
 def test_c10_stands_or_falls_at_the_noise_where_the_trend_is_weakest() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.studies import get_study
@@ -55,13 +56,11 @@ def results(order: str) -> xr.Dataset:
     data = {}
     for output in STUDY.outputs():
         values = np.stack([cell[output.name] for cell in cells])  # (alpha, ...)
-        values = np.repeat(values[None, None, :, None], SEEDS, axis=3).astype(float)
+        values = np.repeat(values[:, None], SEEDS, axis=1).astype(float)
         if output.name == "strength":
             values = values * np.exp(1e-3 * noise.normal(size=values.shape))
-        dims = ("begin", "bias_scale", "alpha", "seed", *output.dims)
-        data[output.name] = (dims, values)
-    axes = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    return xr.Dataset(data, {**axes, "seed": np.arange(SEEDS), **STUDY.coordinates()})
+        data[output.name] = (("alpha", "seed", *output.dims), values)
+    return fabricated(STUDY, SEEDS, data)
 
 
 def outcomes(order: str) -> dict[str, Verdict]:

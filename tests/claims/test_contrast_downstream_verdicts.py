@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.studies import get_study
@@ -22,18 +23,7 @@ def by_hand(kind: type[Study], seeds: int = 20, **values: Any) -> tuple[Study, x
     """Results of a study at scale tiny that are 0 but for ``values``, arrays with any of the
     dimensions."""
     study = kind.at("tiny", seeds=seeds, eps_min=(0.1, 0.2, 0.3, 0.4, 0.5))
-    axes = {name: np.array(getattr(study, name)) for name in study.axes}
-    coordinates = {**axes, "seed": np.arange(seeds), **study.coordinates()}
-    found = {}
-    for output in study.outputs():
-        dims = (*study.axes, "seed", *output.dims)
-        empty = xr.DataArray(
-            np.zeros([len(coordinates[name]) for name in dims]),
-            {name: coordinates[name] for name in dims},
-            dims,
-        )
-        found[output.name] = (empty + values.get(output.name, 0.0)).transpose(*dims)
-    return study, xr.Dataset(found)
+    return study, fabricated(study, seeds, values, rest=0.0)
 
 
 def along_eps(values: Any) -> xr.DataArray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
@@ -47,15 +48,12 @@ OTHERWISE = AS_CLAIMED | {
 def results(values: dict[str, Any]) -> xr.Dataset:
     """The values at eps_min 0.5; at eps_min 1, which is not judged, always the opposite ones."""
     opposite = OTHERWISE if values is AS_CLAIMED else AS_CLAIMED
-    noise = np.random.default_rng(0)
-    shape = (2, 1, 2, SEEDS)
-    coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(SEEDS), **STUDY.coordinates()}
+    noise, coordinates = np.random.default_rng(0), coordinates_of(STUDY, SEEDS)
     data = {}
     for output in STUDY.outputs():
         if output.name == "map":
             continue
-        full = np.empty((*shape, *(len(coordinates[dim]) for dim in output.dims)))
+        full = np.empty((2, 1, 2, SEEDS, *(len(coordinates[dim]) for dim in output.dims)))
         full[:, :, 0], full[:, :, 1] = values[output.name], opposite[output.name]
         if output.name in ("column", "carriers"):
             full *= np.exp(0.02 * noise.normal(size=full.shape))

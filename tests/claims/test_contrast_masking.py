@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import Made, by_group, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import by_group, simulated
 
 from rarefy.measure.alignment import squared_cosines
 from rarefy.studies import get_study

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import FLOAT64, Made, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import FLOAT64, simulated
 
 from rarefy.core.contracts import Cells
 from rarefy.measure.pruning_effect import PruningEffect

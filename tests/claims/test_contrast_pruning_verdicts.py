@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import Made
 from pruning_as_claimed import AS_CLAIMED, JUDGED, PURE, begins, judged, logits
-from pruning_results import Made, by_group, one, pruning, with_pruning
+from pruning_results import by_group, one, pruning, with_pruning
 
 from rarefy.core.contracts import Verdict
 

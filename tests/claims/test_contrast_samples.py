@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import FLOAT64, Made, by_group, close, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import FLOAT64, by_group, close, simulated
 
 from rarefy.data.finite_set import FRESH
 from rarefy.studies import get_study

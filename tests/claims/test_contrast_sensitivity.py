@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.studies import get_study
@@ -45,18 +45,11 @@ def test_trained_attention_and_companions_reach_the_training() -> None:
 
 
 def judged(rise: dict[str, float]) -> list[Verdict]:
-    study = ContrastSensitivity.at("tiny", seeds=20, variation=tuple(rise))
-    eps = xr.DataArray([0.3, 1.0], {"eps_min": [0.3, 1.0]})
-    slope = xr.DataArray(list(rise.values()), {"variation": list(rise)})
+    study = ContrastSensitivity.at("tiny", seeds=20, variation=tuple(rise), eps_min=(0.3, 1.0))
     noise = np.random.default_rng(0).normal(0, 0.01, (len(rise), 2, 20, 2))
-    coordinates = {
-        "variation": list(rise),
-        "eps_min": [0.3, 1.0],
-        "seed": np.arange(20),
-        "read": list(study.reads),
-    }
-    best = xr.DataArray(noise, coordinates, tuple(coordinates)) + eps * slope
-    return study.verdicts(xr.Dataset({"best": best}), "tiny")
+    rises = np.outer(list(rise.values()), (0.3, 1.0))[:, :, None, None]
+    best = (("variation", "eps_min", "seed", "read"), noise + rises)
+    return study.verdicts(fabricated(study, 20, {"best": best}), "tiny")
 
 
 def test_a_kind_is_judged_by_its_weakest_change() -> None:

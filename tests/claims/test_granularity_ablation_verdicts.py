@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from small_granularity import AS_CHOSEN, coordinates_of
+from made_up_results import coordinates_of
+from small_granularity import AS_CHOSEN, SEEDS
 
 from rarefy.core.contracts import Verdict
 from rarefy.studies import get_study
@@ -34,7 +35,7 @@ def made_up(
     """Hard and easy errors of fine labels by arm (0 where none is given), hard errors of coarse
     labels in both worlds, and a fine-tuning during which detectors of subclasses grow from and to
     ``weight``, those of common features from and to ``common``."""
-    coordinates = coordinates_of(STUDY)
+    coordinates = coordinates_of(STUDY, SEEDS)
     length = {name: len(values) for name, values in coordinates.items()}
     generator = np.random.default_rng(0)
     values: dict[str, Any] = {}

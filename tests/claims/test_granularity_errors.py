@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
@@ -15,7 +16,6 @@ from small_granularity import (
     assert_plain,
     assert_same_alone,
     cells_at,
-    coordinates_of,
     rows_at,
 )
 
@@ -61,7 +61,7 @@ def made_up(
     }
     dims = ("seed", "variation", "s_star", "labels", "read")
     found = {name: (dims, np.array(each)[:, None] + noise) for name, each in levels.items()}
-    results = xr.Dataset(found, coordinates_of(STUDY))
+    results = xr.Dataset(found, coordinates_of(STUDY, SEEDS))
     if early is not None:
         results["hard_error"].loc[{"labels": "coarse", "read": reads[1]}] += early - coarse_hard
     before = {"labels": "fine", "read": reads[:3]}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
@@ -17,7 +18,6 @@ from small_granularity import (
     assert_same_alone,
     assert_tuned_plain,
     cells_at,
-    coordinates_of,
     rows_at,
 )
 
@@ -60,7 +60,7 @@ def made_up(
         "tuned_easy_error": (dims[:-1], np.array(tuned_easy or easy) + noise[..., -1]),
         "tuned_hard_error": (dims[:-1], np.array(tuned_hard or hard) + noise[::-1, ..., -1]),
     }
-    return xr.Dataset(values, coordinates_of(STUDY))
+    return xr.Dataset(values, coordinates_of(STUDY, SEEDS))
 
 
 def judged(results: xr.Dataset) -> dict[str, Verdict]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
@@ -16,7 +17,6 @@ from small_granularity import (
     assert_same_alone,
     assert_tuned_plain,
     cells_at,
-    coordinates_of,
     rows_at,
 )
 
@@ -57,7 +57,7 @@ def made_up(
         "tuned_easy_error": (dims[:-1], np.full(shape[:-1], 0.1)),
         "tuned_hard_error": (dims[:-1], hard(tuned or gains)[..., -1]),
     }
-    return xr.Dataset(values, coordinates_of(study))
+    return xr.Dataset(values, coordinates_of(study, SEEDS))
 
 
 def judged(results: xr.Dataset) -> dict[str, list[Verdict]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.studies import get_study
 
@@ -19,23 +20,19 @@ DECILES = 10
 
 def made_up(influence: float, distance: float, norm: float) -> xr.Dataset:
     """Errors and isolation that rise by so much from the lowest to the highest tenth."""
-    generator = np.random.default_rng(0)
     rise = {"influence": influence, "distance": distance, "norm": norm}
     slopes = np.array([rise.get(signal, 0.0) for signal in SIGNALS])
     curve = 0.3 + slopes[:, None] * np.linspace(0, 1, DECILES)
-    seeds = STUDY.seeds
-    shape = (1, seeds, len(CLASSIFIERS), len(SIGNALS), DECILES)
-    values = curve + 0.01 * generator.normal(size=shape)
-    asked = ("data", "seed", "classifier", "signal", "decile")
+    shape = (STUDY.seeds, len(CLASSIFIERS), len(SIGNALS), DECILES)
+    values = curve + 0.01 * np.random.default_rng(0).normal(size=shape)
+    asked = ("seed", "classifier", "signal", "decile")
     data = {
         "error": (asked, values),
         "loss": (asked, values),
-        "isolation": (("data", "seed", *asked[3:]), values[:, :, 0]),
-        "mistakes": (asked[:4], values.mean(axis=4)),
-        "alike": (("data", "seed", "compared"), np.full((1, seeds, len(COMPARED)), 0.5)),
-        "share": (("data", "seed"), np.full((1, seeds), 0.5)),
+        "isolation": (("seed", *asked[2:]), values[:, 0]),
+        "mistakes": (asked[:3], values.mean(axis=3)),
     }
-    return xr.Dataset(data, {"data": ["digits"], "seed": np.arange(seeds), **STUDY.coordinates()})
+    return fabricated(STUDY, STUDY.seeds, {**data, "alike": 0.5, "share": 0.5})
 
 
 @pytest.mark.parametrize(

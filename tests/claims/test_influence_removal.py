@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
@@ -22,18 +23,11 @@ STUDY: Any = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))
 def made(study: Any, loss: dict[str, float], spread: float = 0.001) -> xr.Dataset:
     """Accuracy falls by ``loss`` times the fraction, otherwise as at random (0.05)."""
     generator = np.random.default_rng(0)
-    axes = {name: list(getattr(study, name)) for name in study.axes}
-    shape = (*(len(values) for values in axes.values()), study.seeds)
-    dims = (*axes, "seed")
-    found = {}
-    for output in study.outputs():
-        values = xr.DataArray(np.full(shape, 0.95), dims=dims, coords={**axes})
-        for by in axes["by"]:
-            for fraction in axes["fraction"]:
-                values.loc[{"by": by, "fraction": fraction}] -= loss.get(by, 0.05) * fraction
-        values += spread * generator.normal(0, 1, shape)
-        found[output.name] = values.assign_coords(seed=np.arange(study.seeds))
-    return xr.Dataset(found)
+    falls = xr.DataArray([loss.get(by, 0.05) for by in study.by], dims="by")
+    results = fabricated(study, study.seeds, {}, rest=0.95).map(
+        lambda full: full + spread * generator.normal(0, 1, full.shape)
+    )
+    return results - falls * results["fraction"]
 
 
 def outcomes(results: xr.Dataset) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 import make
 import rarefy
@@ -25,22 +26,15 @@ STUDY: Any = InfluenceScoreboard.at("quick", injection=("flips-0.1", "rare-modes
 
 def made_up(**levels: float) -> xr.Dataset:
     """AUROC of each signal, 0.5 unless given."""
-    seeds = STUDY.seeds
-    shape = (1, 2, seeds, len(SIGNALS))
+    shape = (2, STUDY.seeds, len(SIGNALS))
     values = np.full(shape, 0.5) + 0.002 * np.random.default_rng(0).normal(size=shape)
     for signal, level in levels.items():
         values[..., SIGNALS.index(signal)] += level - 0.5
-    cell = ("data", "injection", "seed")
-    data = {
-        "auroc": ((*cell, "signal"), values),
-        "recall": ((*cell, "signal"), values / 2),
-        "injected": (cell, np.full(shape[:3], 100.0)),
-        "asked": (cell, np.full(shape[:3], 1000.0)),
-        "share": (cell, np.full(shape[:3], 0.2)),
-    }
-    axes = {"data": ["digits"], "injection": list(STUDY.injection), "seed": np.arange(seeds)}
-    attributes = {"provenance": '{"date": "2030-01-02T03:04:05"}'}
-    return xr.Dataset(data, {**axes, **STUDY.coordinates()}, attributes)
+    dims = ("injection", "seed", "signal")
+    data = {"auroc": (dims, values), "recall": (dims, values / 2)}
+    counts = {"injected": 100.0, "asked": 1000.0, "share": 0.2}
+    results = fabricated(STUDY, STUDY.seeds, {**data, **counts})
+    return results.assign_attrs(provenance='{"date": "2030-01-02T03:04:05"}')
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
+from made_up_results import fabricated
 from torch import Tensor
 
 from rarefy.core.contracts import Context
@@ -151,20 +152,13 @@ def test_validation_samples_are_neither_those_of_training_nor_of_the_test() -> N
 
 @cache
 def made_up() -> tuple[Any, xr.Dataset]:
-    study = TopKBaselines.at(
-        "tiny", arm=("dense", "revive-4", "revive-8", "random-4", "decay-0.1"), seeds=3
+    arms = ("dense", "revive-4", "revive-8", "random-4", "decay-0.1")
+    study = TopKBaselines.at("tiny", arm=arms, seeds=3)
+    losses = (
+        ("arm", "sigma", "seed", "read"),
+        np.random.default_rng(0).uniform(1, 2, (5, 2, 3, 3)),
     )
-    sizes = {"arm": 5, "sigma": 2, "seed": 3, "read": 3}
-    values = np.random.default_rng(0).uniform(1, 2, size=tuple(sizes.values()))
-    return study, xr.Dataset(
-        {name: (tuple(sizes), values) for name in OUTPUTS},
-        coords={
-            "arm": list(study.arm),
-            "sigma": list(study.sigma),
-            "seed": range(3),
-            "read": list(study.reads),
-        },
-    )
+    return study, fabricated(study, 3, dict.fromkeys(OUTPUTS, losses))
 
 
 def test_methods_without_arms_are_left_out_of_the_picture() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Verdict
 from rarefy.studies import get_study
@@ -28,7 +29,6 @@ SIGMA, READS, SEEDS = (0.5, 1.0, 1.5), (5, 50, 500), 8
 STUDY = TopKBaselines.at(
     "quick", arm=ARMS, sigma=SIGMA, steps=500, reads=READS, seeds=SEEDS, test_samples=1000
 )
-SIZES = {"arm": len(ARMS), "sigma": len(SIGMA), "seed": SEEDS, "read": len(READS)}
 
 
 def results(levels: dict[str, float], spread: float = 0.01) -> xr.Dataset:
@@ -37,7 +37,7 @@ def results(levels: dict[str, float], spread: float = 0.01) -> xr.Dataset:
     generator = np.random.default_rng(1)
     found = {}
     for name in ("validation_loss", "test_loss", "test_error", "train_loss"):
-        values = generator.normal(0, spread, tuple(SIZES.values()))
+        values = generator.normal(0, spread, (len(ARMS), len(SIGMA), SEEDS, len(READS)))
         for place, word in enumerate(ARMS):
             method = word.partition("-")[0]
             level = levels.get(method, 2.5)
@@ -49,9 +49,8 @@ def results(levels: dict[str, float], spread: float = 0.01) -> xr.Dataset:
             if word.endswith("-8"):
                 values[place] += 0.5  # the worse of two knobs
         values[:, 0] = 0.3 + 0.1 * (name == "test_error")
-        found[name] = (tuple(SIZES), values)
-    coords = {"arm": list(ARMS), "sigma": list(SIGMA), "seed": range(SEEDS), "read": list(READS)}
-    return xr.Dataset(found, coords=coords)
+        found[name] = (("arm", "sigma", "seed", "read"), values)
+    return fabricated(STUDY, SEEDS, found)
 
 
 def row(data: xr.Dataset, method: str, sigma: str = "1") -> tuple[str, ...]:

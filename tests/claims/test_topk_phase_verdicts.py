@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap
@@ -31,23 +32,9 @@ def made_up(region: np.ndarray, train: float = 1e-3, bad: float = 3.0) -> xr.Dat
     shape = (len(GRID.reading), len(GRID.sigma), len(GRID.keep), GRID.seeds)
     jitter = 1e-3 * np.random.default_rng(0).random(shape)
     loss = np.where(region[None, :, :, None], 0.02, bad) + jitter
-    dims = ("reading", "sigma", "keep", "seed")
-    steps = np.array([0.0045] * len(GRID.sigma))
-    alike = np.broadcast_to(steps[None, :, None, None], shape)
-    return xr.Dataset(
-        {
-            "test_loss": (dims, loss),
-            "train_loss": (dims, np.full(shape, train)),
-            "first_signal": (dims, alike),
-            "first_noise": (dims, alike),
-        },
-        coords={
-            "reading": list(GRID.reading),
-            "sigma": list(GRID.sigma),
-            "keep": list(GRID.keep),
-            "seed": range(GRID.seeds),
-        },
-    )
+    values = {"test_loss": (("reading", "sigma", "keep", "seed"), loss), "train_loss": train}
+    steps = {"first_signal": 0.0045, "first_noise": 0.0045}
+    return fabricated(GRID, GRID.seeds, {**values, **steps})
 
 
 def the(verdicts: list[Verdict], claim: str, words: str = "") -> Verdict:

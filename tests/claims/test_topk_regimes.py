@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 from projected import projected_coefficients
 
 from rarefy.core.contracts import Context, Verdict
@@ -182,9 +183,7 @@ STUDY = TopKRegimes(
 
 def results(**changed: Any) -> xr.Dataset:
     """Everything as the closed form and Theorems 4.2 and 4.3 have it, but for what is changed."""
-    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
-    empty = xr.Dataset(coords=coordinates)
+    empty = xr.Dataset(coords=coordinates_of(STUDY))
     n, classes, snr = empty["samples"], empty["classes"], empty["snr"]
     noise = np.random.default_rng(0).normal(size=STUDY.seeds)
     jitter = xr.DataArray(np.exp(0.01 * noise), dims="seed") * xr.ones_like(empty["read"], float)
@@ -210,7 +209,7 @@ def results(**changed: Any) -> xr.Dataset:
     }
     for name, change in changed.items():
         values[name] = change(values[name], n * snr**2 / classes)
-    data = xr.Dataset(values).assign_coords(coordinates)
+    data = xr.Dataset(values).assign_coords(empty.coords)
     return data.transpose(*STUDY.axes, "seed", "read")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.ledger.claims import load_claims
@@ -90,8 +91,6 @@ def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> N
 
 def results(**off: float) -> xr.Dataset:
     """Stage lengths with the lemmas' exponents, plus ``off`` for some quantity."""
-    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
     factor = np.array(STUDY.factor)[None, :, None, None]
     jitter = np.exp(
         0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, len(STUDY.levels)))
@@ -101,7 +100,7 @@ def results(**off: float) -> xr.Dataset:
         powers = np.array([EXPONENTS[regime].get(q, 0) + off.get(q, 0.0) for q in STUDY.varied])
         values = 200 * factor ** powers[:, None, None, None] * np.array(STUDY.levels)
         data[name] = ((*STUDY.axes, "seed", "level"), values[None] * jitter)
-    return xr.Dataset(data, coordinates)
+    return xr.Dataset(data, coordinates_of(STUDY))
 
 
 def judged(data: xr.Dataset) -> dict[str, Verdict]:
