@@ -105,13 +105,3 @@ def assert_tuned_plain(
         )
         assert found[name][at] == pytest.approx(error, abs=1e-12)
     return weights, bias
-
-
-def assert_same_alone(study: Study, rows: np.ndarray) -> None:
-    """The first and the last of some cells give the same alone and in a batch of all of them."""
-    grid = grid_of(study)
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)

@@ -18,10 +18,8 @@ from small_granularity import (
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     cells_at,
     plain_network,
-    rows_at,
 )
 
 from rarefy.core.contracts import Verdict
@@ -102,12 +100,6 @@ def test_fine_tuning_and_detectors_are_what_a_plain_loop_gives() -> None:
         assert found["own_response"][0, place, -1] == pytest.approx(np.mean(answers), rel=1e-9)
         assert found["own_weight"][0, place, -1] == pytest.approx(np.mean(means), rel=1e-9)
         assert found["kept"][0, place] == pytest.approx(kept / awake)
-
-
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = STUDY.at("tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3)
-    assert_same_alone(study, rows_at(study, variation=AS_CHOSEN, world="quiet"))
 
 
 # ------------------------------------------------------------------------------------- the verdicts

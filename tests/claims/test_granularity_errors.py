@@ -14,7 +14,6 @@ from small_granularity import (
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     cells_at,
     rows_at,
 )
@@ -220,6 +219,31 @@ def test_only_as_chosen_is_run_everywhere() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = ERRORS.at("tiny", steps=6, reads=(3, 6), seeds=3)
-    assert_same_alone(study, rows_at(study, s_star=2))
+@pytest.mark.parametrize(
+    ("name", "small", "cells"),
+    [
+        ("errors", {"steps": 6, "reads": (3, 6)}, ({"s_star": 2},)),
+        ("extreme", {"steps": 5, "reads": (5,)}, ({"per_side": 8, "patch_noise": 0.3},)),
+        (
+            "labels",
+            {"steps": 5, "reads": (5,)},
+            ({"turn": 1, "knob": "noisy"}, {"turn": 1, "knob": "misaligned"}),
+        ),
+        (
+            "ablation",
+            {"steps": 4, "reads": (4,), "tune_steps": 2, "tune_reads": (0, 2)},
+            ({"variation": AS_CHOSEN, "world": "quiet"},),
+        ),
+    ],
+)
+def test_a_run_is_the_same_alone_and_in_a_batch(
+    name: str, small: dict[str, Any], cells: tuple[dict[str, Any], ...]
+) -> None:
+    """The first and the last of some cells."""
+    study = get_study(f"granularity-{name}").at("tiny", seeds=3, **small)
+    grid, rows = grid_of(study), np.sort(np.concatenate([rows_at(study, **at) for at in cells]))
+    together = study.simulate(grid.cells(rows), FLOAT64)
+    for place in (0, len(rows) - 1):
+        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
+        for output, values in alone.items():
+            np.testing.assert_allclose(values[0], together[output][place], rtol=1e-10, atol=1e-12)

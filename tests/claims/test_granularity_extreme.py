@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,8 @@ from small_granularity import (
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     assert_tuned_plain,
     cells_at,
-    rows_at,
 )
 
 from rarefy.core.contracts import Verdict
@@ -156,21 +153,6 @@ def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
         assert sorted(stored(0).label[0].tolist()) == list(range(16))
     network = assert_plain(found, (0, -1), here, labels, draws, stored)
     assert_tuned_plain(found, (0,), here, labels, draws, network)
-
-
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = EXTREME.at("tiny", steps=5, reads=(5,), seeds=3)
-    assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
-
-
-@pytest.mark.slow
-def test_progress_adds_up_to_the_declared_cost() -> None:
-    study: Any = EXTREME.at("tiny", steps=2, reads=(2,), tune_steps=1)
-    cells = grid_of(study).cells(rows_at(study, seed=0))
-    done: list[float] = []
-    study.simulate(cells, dataclasses.replace(FLOAT64, advance=done.append))
-    assert sum(done) == len(cells) * 3 == len(cells) * study.cost().steps_per_cell
 
 
 def test_all_granularities_see_the_same_samples() -> None:

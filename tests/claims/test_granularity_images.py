@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.ledger.claims import load_claims
@@ -34,26 +34,15 @@ def classes(labels: str) -> float:
 def made_up(study: Study, errors: Mapping[str, float]) -> xr.Dataset:
     """Errors in per cent that stay the same at all checkpoints and looks, on test and held-out
     images and for probes; everything else is 1."""
-    seeds = np.arange(study.seeds) % len(SPREAD)
-    grid: dict[str, Any] = {
-        "labels": list(study.parameters()["labels"]),
-        "seed": np.arange(study.seeds),
-        **study.coordinates(),
-    }
-    base = np.zeros((len(grid["labels"]), study.seeds))
-    for row, one in enumerate(grid["labels"]):
+    seeds, labels = np.arange(study.seeds) % len(SPREAD), study.parameters()["labels"]
+    base = np.zeros((len(labels), study.seeds))
+    for row, one in enumerate(labels):
         own = 0.0 if one == "target" else np.roll(LITTLE, row)[seeds]
         base[row] = errors.get(one, errors["target"]) + SPREAD[seeds] + own
-    accuracy = xr.DataArray(1 - base / 100, dims=("labels", "seed"))
-    found = {}
-    for output in study.outputs():
-        shape = {dim: len(grid[dim]) for dim in output.dims}
-        same = ("test_accuracy", "held_out_accuracy", "probe_accuracy", "pretrained_accuracy")
-        value = accuracy if output.name in same else xr.ones_like(accuracy)
-        found[output.name] = value.expand_dims(shape).transpose("labels", "seed", *shape).copy()
-    results = xr.Dataset(found).assign_coords(grid)
-    results["classes"][:] = np.array([[classes(one)] for one in grid["labels"]])
-    return results
+    same = ("test_accuracy", "held_out_accuracy", "probe_accuracy", "pretrained_accuracy")
+    values = dict.fromkeys(same, (("labels", "seed"), 1 - base / 100))
+    numbers = {"classes": (("labels",), [classes(one) for one in labels])}
+    return fabricated(study, study.seeds, {**values, **numbers}, rest=1.0)
 
 
 def at(name: str, scale: str = "paper", errors: Mapping[str, float] = AS_PUBLISHED,

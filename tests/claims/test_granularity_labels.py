@@ -14,7 +14,6 @@ from small_granularity import (
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     assert_tuned_plain,
     cells_at,
     rows_at,
@@ -177,10 +176,3 @@ def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() ->
         for word in ("noisy", "misaligned"):
             coarse = values[knob == word, 0]
             np.testing.assert_array_equal(coarse[0], coarse[1])
-
-
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = LABELS.at("tiny", steps=5, reads=(5,), seeds=3)
-    rows = [rows_at(study, turn=1, knob=knob) for knob in ("noisy", "misaligned")]
-    assert_same_alone(study, np.sort(np.concatenate(rows)))

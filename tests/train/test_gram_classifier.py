@@ -13,9 +13,7 @@ from rarefy.data.class_noise import ClassNoise
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.train.descent import descend
-from rarefy.train.gram_classifier import GramClassifier, filters_of, is_cheaper, start_of
-from rarefy.train.optimisers import Sgd
+from rarefy.train.gram_classifier import GramClassifier, is_cheaper, start_of
 from rarefy.train.patch_classifier import PatchClassifier
 
 RUNS = 3
@@ -37,50 +35,6 @@ def class_noise(shared: bool) -> tuple[Draws, PatchSamples]:
     strength = torch.tensor([[0.1, 1.0, 2.0]] * RUNS, dtype=torch.float64)
     noise = ClassNoise(table, strength)
     return draws, noise.sample(draws, labels_by_size(torch.tensor([[4, 2, 6]])))
-
-
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("model", [signal_noise, class_noise])
-@pytest.mark.parametrize("scale", [1.0, 0.2])
-def test_both_forms_agree(model: object, shared: bool, scale: float) -> None:
-    draws, samples = model(shared)  # type: ignore[operator]
-    classes, d = samples.classes, samples.noise.shape[2]
-    start = 0.1 * initial_filters(draws, classes, 5, d)
-    start = start.expand(RUNS, -1, -1, -1).clone()
-    lr = torch.tensor([0.05, 0.2, 0.5], dtype=torch.float64)
-    reads = [1, 7, 60]
-
-    def losses(state: object) -> torch.Tensor:
-        return state.loss  # type: ignore[attr-defined, no-any-return]
-
-    patches = len(samples) + classes
-    zeros = start.new_zeros(*start.shape[:3], patches)
-    primal = descend(
-        PatchClassifier.of(samples, scale),
-        {"filters": start, "coefficients": zeros},
-        lambda step: None,
-        Sgd(lr),
-        60,
-        trackers={"loss": losses},
-        record=reads,
-    )
-    dual = descend(
-        GramClassifier.of(samples, scale),
-        start_of(start, samples),
-        lambda step: None,
-        Sgd(lr),
-        60,
-        trackers={"loss": losses},
-        record=reads,
-    )
-    torch.testing.assert_close(dual.records["loss"], primal.records["loss"], rtol=1e-9, atol=1e-12)
-    found = filters_of(start, dual.parameters["coefficients"], samples)
-    torch.testing.assert_close(found, primal.parameters["filters"], rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(
-        dual.parameters["coefficients"], primal.parameters["coefficients"], rtol=1e-9, atol=1e-12
-    )
-    seen = start_of(found, samples)["responses"]
-    torch.testing.assert_close(dual.parameters["responses"], seen, rtol=1e-9, atol=1e-11)
 
 
 def test_the_loss_is_that_of_the_filters() -> None:
