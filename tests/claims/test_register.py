@@ -73,12 +73,6 @@ def test_former_names_are_explained() -> None:
         studies.get_study("sparse-mnist").at("tiny", watched=2)
 
 
-@pytest.mark.parametrize("factor", [1e-300, 0.01, 0.3])
-def test_a_factor_leaves_counts_whole(factor: float) -> None:
-    with pytest.raises(UsageError, match="must leave filters a whole number"):
-        studies.get_study("topk-stages").at("tiny", varied=("filters",), factor=(factor,))
-
-
 def test_a_store_that_is_being_written_can_be_tried_again(tmp_path: Path) -> None:
     first, second = (Lock(tmp_path / "lock", tmp_path) for _ in range(2))
     first.acquire()

@@ -272,7 +272,6 @@ def test_sets_that_are_not_what_was_asked_for_are_told(
         ((*SMALL, "--epochs", "0"), "epochs=0: must be at least 1"),
         ((*SMALL, "--lr", "0"), "--lr=0.0: must be positive and finite"),
         ((*SMALL, "--temperature", "0"), "temperature=0.0: must be positive and finite"),
-        ((*SMALL, "--crop", "2"), "crop=2.0: must be a share of the image"),
         ((*SMALL, "--network", "lenet5"), "lenet5"),
         (
             (*SMALL, "--method", "simclr+boost+boost"),
