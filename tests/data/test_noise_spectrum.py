@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_noise import homogeneous, special_direction
-from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
@@ -118,52 +117,6 @@ def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
     assert found.eigenvalues.numel() == 3 * 3 * 7 and found.d.tolist() == [1e9]
 
 
-# ------------------------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: special_direction(1.0, 10**9, 2),
-            "d=1000000000: too many directions to write out; use the dual form",
-        ),
-        *(
-            (lambda gamma=gamma: spectrum_for(gamma, 10, 3), f"gamma={gamma}: .* is .1, 1e150")
-            for gamma in (0.999, -1.0, float("nan"), float("inf"))
-        ),
-        (lambda: spectrum_for(2.0, 10, 3, rank=8), "rank=8: must be in 3..7 with 3 classes and d"),
-        (
-            lambda: kinds([[2, 1], [0, 2]], [1.0]).table(),
-            r"count=\[7.0, 8.0\]: all runs need the same d",
-        ),
-        (lambda: kinds([[-1, 1]], [0.0]), "count=-1.0: must be at least 0"),
-        (lambda: kinds([[1, 1]], [-2.0]), "count=-2.0: must be at least 0"),
-        (
-            lambda: Spectrum(torch.zeros(1, 2, 3), torch.ones(1, 3)),
-            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one per "
-            r"class",
-        ),
-        (
-            lambda: Spectrum(torch.zeros(3, 2, 4), torch.ones(2, 4)),
-            r"count=\(2, 4\): must be \(3 or 1, 4\)",
-        ),
-        (
-            lambda: Spectrum(torch.zeros(1, 2, 4), torch.ones(1, 5)),
-            r"count=\(1, 5\): must be \(1 or 1, 4\)",
-        ),
-        (
-            lambda: Spectrum(torch.zeros(1, 2, 4), torch.tensor([[1.0, 1, 1, 2]])),
-            "count=2.0: must be 1 for the first 4 kinds: features, special directions",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_named(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-
-
 # --------------------------------------------------------------------------------------- structures
 
 
@@ -232,6 +185,41 @@ def test_special_directions_have_their_rank_and_one_other_eigenvalue(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: special_direction(1.0, 10**9, 2),
+            "d=1000000000: too many directions to write out; use the dual form",
+        ),
+        *(
+            (lambda gamma=gamma: spectrum_for(gamma, 10, 3), f"gamma={gamma}: .* is .1, 1e150.*")
+            for gamma in (0.999, -1.0, float("nan"), float("inf"))
+        ),
+        (
+            lambda: spectrum_for(2.0, 10, 3, rank=8),
+            "rank=8: must be in 3..7 with 3 classes and d.*",
+        ),
+        (
+            lambda: kinds([[2, 1], [0, 2]], [1.0]).table(),
+            r"count=\[7.0, 8.0\]: all runs need the same d",
+        ),
+        (lambda: kinds([[-1, 1]], [0.0]), "count=-1.0: must be at least 0"),
+        (lambda: kinds([[1, 1]], [-2.0]), "count=-2.0: must be at least 0"),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 3), torch.ones(1, 3)),
+            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one per "
+            r"class",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(3, 2, 4), torch.ones(2, 4)),
+            r"count=\(2, 4\): must be \(3 or 1, 4\)",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 4), torch.ones(1, 5)),
+            r"count=\(1, 5\): must be \(1 or 1, 4\)",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 4), torch.tensor([[1.0, 1, 1, 2]])),
+            "count=2.0: must be 1 for the first 4 kinds: features, special directions",
+        ),
         (lambda: gram(torch.zeros(1, 1, 5)), "classes=1: must be at least 2"),
         (lambda: gram(torch.zeros(1, 3, 3)), "classes=3: must be below d=3: noise needs direct.*"),
         (lambda: gram(-torch.ones(1, 2, 3)), "eigenvalues=-1.0: must be finite and at least 0"),
@@ -260,7 +248,7 @@ def test_special_directions_have_their_rank_and_one_other_eigenvalue(
         ),
     ],
 )
-def test_what_is_outside_the_model_is_refused(call: Callable[[], Tensor], message: str) -> None:
+def test_what_is_outside_the_model_is_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError, match=f"^{message}$") as error:
         call()
     assert "\n" not in str(error.value)

@@ -46,12 +46,6 @@ def test_as_from_singular_values_and_blind_to_shift_scale_and_rotation(n, d, see
     assert 1 - 1e-9 <= effective_rank(rows) <= min(n - 1, d) + 1e-3
 
 
-def test_nothing_that_varies_has_no_rank() -> None:
-    assert effective_rank(torch.ones(4, 3)) == 0.0
-    with pytest.raises(UsageError, match="1 of 4 rows hold NaN"):
-        effective_rank(torch.tensor([[0.0], [1.0], [math.nan], [2.0]]))
-
-
 # ----------------------------------------------------------------------------------- effective rank
 
 
@@ -84,5 +78,5 @@ def test_rotation_shift_and_scale_change_nothing(seed: int) -> None:
 def test_bad_features_are_named() -> None:
     with pytest.raises(UsageError, match="must have the shape"):
         effective_rank(torch.ones(3))
-    with pytest.raises(UsageError, match="hold NaN"):
-        effective_rank(torch.full((2, 2), math.nan))
+    with pytest.raises(UsageError, match="1 of 4 rows hold NaN"):
+        effective_rank(torch.tensor([[0.0], [1.0], [math.nan], [2.0]]))
