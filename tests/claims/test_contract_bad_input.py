@@ -267,6 +267,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("sparse-cifar100-noise", {"update": ("project+globl",)}, "update='project+globl': "),
     ("sparse-cifar100-noise", {"update": ("project+once",)}, "update='project': "),
     ("sparse-cifar100-noise", {"update": ("global",)}, "update='global': "),
+    ("sparse-mnist", {"watched": 2}, "watched=2: is called evaluations now"),
     ("topk-baselines", {"arm": ("dense", "prune-3")}, "must be dense, revive-K, revive0-K"),
     ("topk-baselines", {"arm": ("dense", "revive")}, "arm='revive': must be dense, revive-K"),
     ("topk-baselines", {"arm": ("dense-3", "revive-3")}, "arm='dense-3': must be dense, revive-K"),
