@@ -1,4 +1,4 @@
-"""``benign-correlation``: a cell by a plain loop, the best classifier, wrong use."""
+"""``benign-correlation``: a cell by a plain loop, the best classifier, the verdicts."""
 
 from __future__ import annotations
 

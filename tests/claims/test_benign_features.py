@@ -193,8 +193,7 @@ FLOAT64 = Context(dtype=torch.float64)
 
 
 def tiny(**parameters: Any) -> Any:
-    study = BenignFeatures.at("tiny", **parameters)
-    return study
+    return BenignFeatures.at("tiny", **parameters)
 
 
 def plain(study: Any, cells: Cells, row: int) -> tuple[float, float]:

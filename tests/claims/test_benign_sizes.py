@@ -1,4 +1,4 @@
-"""``benign-sizes``: verdicts on made-up results, wrong use."""
+"""``benign-sizes``: verdicts on made-up results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B1, B2, B10: verdicts on results made up, wrong values, and the study at a small size."""
+"""B1, B2, B10: verdicts on results made up, and the study at a small size."""
 
 from __future__ import annotations
 

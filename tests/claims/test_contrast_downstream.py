@@ -1,4 +1,4 @@
-"""C11, C12 and C16 at a small size: what is compared with what, and the facts behind the traps."""
+"""C11, C12 and C16 at a small size: what is compared with what, and how it is judged."""
 
 from __future__ import annotations
 

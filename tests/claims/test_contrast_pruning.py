@@ -21,7 +21,6 @@ from rarefy.sweep.grid import Grid
 from rarefy.theory.contrastive import stage_1_growth, uniform_attention_moment
 
 ContrastPruning = get_study("contrast-pruning")
-ContrastPruningMap = get_study("contrast-pruning-map")
 pytestmark = pytest.mark.usefixtures("eager")
 
 
@@ -172,9 +171,6 @@ def test_the_growth_constant_is_that_of_stage_1_for_either_form_of_the_loss(
 
 # ---------------------------------------------------------------------------------------- bad input
 
-PRUNING, MAPS = ContrastPruning, ContrastPruningMap
-BOTH = (PRUNING, MAPS)
-
 
 def test_fewer_neurons_than_features_are_fine_from_random_weights() -> None:
     assert pruning(neurons=8, begin=("random",)).neurons == 8
@@ -190,7 +186,9 @@ def test_on_the_command_line_it_is_one_line_and_exit_code_2(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {PRUNING.name: PRUNING})
+    monkeypatch.setattr(
+        "rarefy.studies.load_studies", lambda: {"contrast-pruning": ContrastPruning}
+    )
     words = ["run", "contrast-pruning", "--scale", "tiny", "--set", "alpha=0,1"]
     assert cli.main(words) == 2
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""G13 and G14: the learners and what is measured of them, against plain loops."""
+"""G13 and G14: the learners and what is measured of them, against plain loops; the verdicts."""
 
 from __future__ import annotations
 

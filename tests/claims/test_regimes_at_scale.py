@@ -1,4 +1,4 @@
-"""The searches of the study of boundaries in any dimension, and what it refuses."""
+"""The searches of the study of boundaries in any dimension, and its verdicts."""
 
 from __future__ import annotations
 

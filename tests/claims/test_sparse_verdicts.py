@@ -1,4 +1,4 @@
-"""Verdicts on the keep curves (S8) of made-up results come out as they must."""
+"""Verdicts on keep curves (S8) and grids of noise, made up, come out as they must."""
 
 from __future__ import annotations
 

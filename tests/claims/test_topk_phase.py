@@ -1,4 +1,4 @@
-"""``topk-phase``: what it simulates, and what it refuses."""
+"""``topk-phase``: what it simulates, and its verdicts."""
 
 from __future__ import annotations
 

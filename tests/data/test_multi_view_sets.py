@@ -1,4 +1,4 @@
-"""Fresh batches and stored sets of multi-view samples."""
+"""Fresh batches and stored sets of multi-view samples, and their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few numbers for many directions say the same as the table with all of them."""
+"""Spectra of the noise: few numbers say the same as a table with all directions; structures."""
 
 from __future__ import annotations
 

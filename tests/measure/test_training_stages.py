@@ -1,4 +1,4 @@
-"""Both stages of training, read off made-up losses."""
+"""Stages of training, read off made-up losses and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CNN for small images: how often it halves, how wide it is, what it costs."""
+"""The CNN for small images (how often it halves, its width, its cost), and LeNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed (out of memory, say) ends the run, and the store is still good."""
+"""A process that is killed or stopped ends the run, and the store is still good."""
 
 from __future__ import annotations
 

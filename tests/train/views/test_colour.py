@@ -1,4 +1,4 @@
-"""Colours: torchvision's values, image by image, and what must hold for any image."""
+"""Colours and blur: torchvision's values, image by image, and what must hold for any image."""
 
 from __future__ import annotations
 
