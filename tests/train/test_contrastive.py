@@ -1,4 +1,4 @@
-"""The contrastive problem, with one branch and two: its gradient by hand, by autograd and by formula (21) in loops."""
+"""The contrastive problem, one branch and two: its gradient by hand, autograd and (21) in loops."""
 
 from __future__ import annotations
 
