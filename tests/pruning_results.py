@@ -1,13 +1,13 @@
-"""Small pruning studies, and results of studies made from functions of their coordinates."""
+"""Small pruning studies, and functions of the coordinates of made-up results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
+from made_up_results import Made
 
 from rarefy.core.contracts import Context, Study, Verdict
 from rarefy.studies import get_study
@@ -46,27 +46,6 @@ def simulated(study: Study) -> tuple[Grid, dict[str, np.ndarray]]:
 def close(found: np.ndarray, expected: np.ndarray, name: str = "") -> None:
     largest = np.nanmax(np.abs(expected))
     np.testing.assert_allclose(found, expected, rtol=SAME, atol=SAME * largest, err_msg=name)
-
-
-Made = Callable[[xr.Dataset], Any]
-"""An output as a function of the coordinates."""
-
-
-def fabricated(study: Study, seeds: int, values: dict[str, Made]) -> xr.Dataset:
-    """Results in which every output is the given function of the coordinates."""
-    lengths = {axis: list(getattr(study, axis)) for axis in study.axes}
-    coordinates = {**lengths, "seed": np.arange(seeds), **study.coordinates()}
-    grid = xr.Dataset(coords=coordinates)
-    found = {}
-    for output in study.outputs():
-        dims = (*study.axes, "seed", *output.dims)
-        zeros = xr.DataArray(
-            np.zeros([len(coordinates[dim]) for dim in dims]),
-            dims=dims,
-            coords={dim: coordinates[dim] for dim in dims},
-        )
-        found[output.name] = (zeros + values[output.name](grid)).transpose(*dims)
-    return xr.Dataset(found)
 
 
 def outcomes(verdicts: list[Verdict], *words: str) -> set[str]:

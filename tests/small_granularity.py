@@ -24,12 +24,6 @@ AS_CHOSEN = "as chosen"
 FLOAT64 = Context(dtype=torch.float64)
 
 
-def coordinates_of(study: Study, seeds: int = SEEDS) -> dict[str, Any]:
-    """Of the results of a study: those of its outputs, the seeds and its axes."""
-    axes = {axis: list(getattr(study, axis)) for axis in study.axes}
-    return {**study.coordinates(), "seed": np.arange(seeds), **axes}
-
-
 def rows_at(study: Study, **at: Any) -> np.ndarray:
     """Places of the cells with these values of axes, or of ``seed``."""
     grid = grid_of(study)
@@ -111,13 +105,3 @@ def assert_tuned_plain(
         )
         assert found[name][at] == pytest.approx(error, abs=1e-12)
     return weights, bias
-
-
-def assert_same_alone(study: Study, rows: np.ndarray) -> None:
-    """The first and the last of some cells give the same alone and in a batch of all of them."""
-    grid = grid_of(study)
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)

@@ -4,6 +4,7 @@ known: for tests."""
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rarefy.core.contracts import Context
 from rarefy.data.images import ImageSet
 from rarefy.tools.longtail.evaluation import Evaluation
 from rarefy.tools.longtail.pretraining import PretrainTask
@@ -20,6 +22,18 @@ from rarefy.train.recipe import Recipe
 CPU = torch.device("cpu")
 KNN = Evaluation(("knn",))
 SIDE = 4
+
+
+def stopping(scratch: Path, after: int) -> Context:
+    """A context in which time is over after so many updates."""
+    stop, done = threading.Event(), []
+
+    def advance(amount: float) -> None:
+        done.append(amount)
+        if len(done) >= after:
+            stop.set()
+
+    return Context(scratch=scratch, stop=stop, advance=advance)
 
 
 def task(**changes: Any) -> PretrainTask:

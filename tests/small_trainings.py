@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
 import torch
 from same_trainings import Everything, in_common, unlike
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
 from rarefy.data.images import ImageData, ImageSet
+from rarefy.tools import image_data
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Augmentation, ImageBatches, Scaling
 from rarefy.train.pruning_spec import PruningSpec
@@ -153,6 +155,12 @@ def tiny(channels: int, size: int, classes: int) -> nn.Module:
         nn.Flatten(),
         nn.Linear(6 * ((size - 2) // 2) ** 2, classes),
     )
+
+
+def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:
+    image_data._loaded.cache_clear()
+    image_data._halves.cache_clear()
+    monkeypatch.setattr(image_data, "load_images", lambda name: data)
 
 
 def made_up(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.tools.sparse_experiment import SparseTraining
 
@@ -32,38 +33,31 @@ def made(
     is the mean of its two halves. ``adapted``: (noise, keep) -> points more without noise where
     BatchNorm was measured without it too."""
     generator = np.random.default_rng(7)
-    axes = {axis: list(getattr(study, axis)) for axis in study.axes}
-    own = study.coordinates()
-    sizes = {**{axis: len(values) for axis, values in axes.items()}, "seed": study.seeds}
-    found: dict[str, Any] = {}
-    for name, dims in {output.name: output.dims for output in study.outputs()}.items():
-        shape = (*sizes.values(), *(len(own[dim]) for dim in dims))
-        values = xr.DataArray(np.full(shape, 0.5), dims=(*sizes, *dims))
-        values = values.assign_coords({**axes, **{dim: own[dim] for dim in dims}})
-        values = values.assign_coords(seed=np.arange(study.seeds))
+    results = fabricated(study, study.seeds, {}, rest=0.5)
+    own, keep, noise = study.coordinates(), study.keep, study.noise
+    for name, values in results.items():
         if name == "half_accuracy":
             shared = generator.normal(0, 1, study.seeds)  # cancels in pairs
             values += 0.3 + 0.01 * xr.DataArray(shared, dims="seed")
             # so that the mean of both has the spread that was asked for
-            values += 0.01 * np.sqrt(2) * spread * generator.normal(0, 1, shape)
+            values += 0.01 * np.sqrt(2) * spread * generator.normal(0, 1, values.shape)
             gains = [
-                [[gain(n, t, k) if k < 1 else 0.0 for k in axes["keep"]] for t in own["test_noise"]]
-                for n in axes["noise"]
+                [[gain(n, t, k) if k < 1 else 0.0 for k in keep] for t in own["test_noise"]]
+                for n in noise
             ]
             values += 0.01 * xr.DataArray(gains, dims=("noise", "test_noise", "keep"))
-            lucky = [[luck(half, keep) for keep in axes["keep"]] for half in (0, 1)]
+            lucky = [[luck(half, k) for k in keep] for half in (0, 1)]
             values += 0.01 * xr.DataArray(lucky, dims=("half", "keep"))
         elif name == "epoch_accuracy":
-            values[:] = 0.01 * xr.DataArray([train(keep) for keep in axes["keep"]], dims="keep")
-            values += 0.0001 * spread * generator.normal(0, 1, shape)
-        found[name] = values
-    found["test_accuracy"] = found["half_accuracy"].mean("half")
+            values[:] = 0.01 * xr.DataArray([train(k) for k in keep], dims="keep")
+            values += 0.0001 * spread * generator.normal(0, 1, values.shape)
+    results["test_accuracy"] = results["half_accuracy"].mean("half")
     without = int(np.abs(own["test_noise"]).argmin())
-    more = [[adapted(noise, keep) for keep in axes["keep"]] for noise in axes["noise"]]
-    clean = found["half_accuracy"].isel(test_noise=without, drop=True)
+    more = [[adapted(n, k) for k in keep] for n in noise]
+    clean = results["half_accuracy"].isel(test_noise=without, drop=True)
     clean = clean + 0.01 * xr.DataArray(more, dims=("noise", "keep"))
-    found["clean_accuracy"] = clean.transpose(*found["clean_accuracy"].dims)
-    return xr.Dataset(found)
+    results["clean_accuracy"] = clean.transpose(*results["clean_accuracy"].dims)
+    return results
 
 
 def lost(data: xr.Dataset, **cells: Any) -> xr.Dataset:

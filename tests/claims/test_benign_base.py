@@ -268,30 +268,6 @@ def test_the_axes_of_features_and_special_directions() -> None:
 # ------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"filters": 0}, "filters=0: must be at least 1"),
-        ({"steps": 0}, "steps=0: must be at least 1"),
-        ({"trained_steps": 0}, "trained_steps=0: must be at least 1"),
-        ({"test_samples": 0}, "test_samples=0: must be at least 1"),
-        ({"base": 0.0}, "base=0.0: must be positive and finite"),
-        ({"sigma_0": float("inf")}, "sigma_0=inf: must be positive and finite"),
-        ({"lr": -1.0}, "lr=-1.0: must be positive and finite"),
-        ({"trained_lr": float("nan")}, "trained_lr=nan: must be positive and finite"),
-        ({"stop_loss": -0.1}, "stop_loss=-0.1: must be finite and at least 0"),
-        ({"classes": 1}, "classes=1: must be at least 2"),
-        ({"classes": 7}, "classes=7: must be at most d/2=6"),
-        ({"combine": "product"}, "combine='product': must be one of mean, sum"),
-        ({"initialisation": "zero"}, "initialisation='zero': must be one of gaussian, default"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        study(**wrong)
-    assert "\n" not in str(caught.value)
-
-
 def test_an_unknown_training_is_named() -> None:
     with pytest.raises(
         UsageError, match="training='half': must be one of printed, trained, carried on"

@@ -1,15 +1,18 @@
-"""``benign-correlation``: a cell by a plain loop, the best classifier, wrong use."""
+"""``benign-correlation``: a cell by a plain loop, the best classifier, the verdicts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import xarray as xr
+from made_up_results import fabricated
 
-from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
+from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.picture import Lines
 from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -73,18 +76,90 @@ def test_the_best_classifier_errs_as_the_formula_says() -> None:
     np.testing.assert_allclose(seen, expected, atol=4 * 0.5 / np.sqrt(samples))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"law": ("cauchy",)}, "law='cauchy': must be one of gaussian, uniform, uniform-own"),
-        ({"schedule": ("half",)}, "schedule='half': must be one of printed, trained"),
-        ({"strength": (-1.0,)}, "strength=-1.0: must be finite and at least 0"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"gamma": (float("inf"),)}, "gamma=inf: must be finite and at least 1"),
-        ({"size": 0}, "size=0: must be at least 1"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        study(**wrong)
-    assert "\n" not in str(caught.value)
+# ------------------------------------------------------------------------------------- the verdicts
+
+
+GAMMA, STRENGTH = (1.0, 4.0, 20.0, 200.0, 1400.0), (0.001, 1.0, 2.0, 3.8)
+LAWS = ("gaussian", "uniform", "uniform-own")
+Law = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
+
+
+def made(
+    accuracy: Law, seeds: int = 6, spread: float = 0.002, schedule: str = "printed"
+) -> tuple[Any, xr.Dataset]:
+    """Results as if measured: accuracy(law, |u|, Gamma)."""
+    whole = BenignCorrelation.at(
+        "paper", gamma=GAMMA, strength=STRENGTH, seeds=seeds, schedule=(schedule,), law=LAWS
+    )
+    generator = np.random.default_rng(1)
+    u, g = np.array(STRENGTH)[:, None], np.array(GAMMA)[None, :]
+    shape = (seeds, len(STRENGTH), len(GAMMA))
+    errors = []
+    for law in LAWS:
+        error = 1 - np.broadcast_to(accuracy(law, u, g), shape[1:])
+        errors.append(np.clip(error + spread * generator.standard_normal(shape), 0, 1))
+    values = {"test_error": (("law", "seed", "strength", "gamma"), np.stack(errors))}
+    return whole, fabricated(whole, seeds, {**values, "train_loss": 0.03})
+
+
+def good(law: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """A network at the best by noise, and right with a strong feature."""
+    kind = "uniform" if law == "uniform-own" else "gaussian"
+    best = 1 - least_noise_error(special_ratio(g, 995), 5, kind)
+    return np.where(u >= 1.5, 1.0, best)
+
+
+def judged(accuracy: Law, **more: Any) -> dict[str, Verdict]:
+    """By claim; what is no primary by its condition."""
+    whole, results = made(accuracy, **more)
+    found = whole.verdicts(results, "paper")
+    return {v.claim if v.role == "primary" else v.setting.partition(":")[0]: v for v in found}
+
+
+def test_a_map_as_the_paper_says_holds() -> None:
+    found = judged(good)
+    assert {name: v.outcome for name, v in found.items()} == dict.fromkeys(
+        ("B6.1", "B6.2", "B6.3", "printed, uniform-own"), "holds"
+    )
+    assert found["B6.1"].n == 6 and "training loss at most 0.03" in found["B6.2"].note
+
+
+def test_a_network_far_from_the_best_fails_there_only() -> None:
+    found = judged(lambda law, u, g: 0.85 * good(law, u, g))
+    assert [found[f"B6.{i}"].outcome for i in (1, 2, 3)] == ["fails", "holds", "holds"]
+
+
+def test_the_worse_of_both_laws_decides() -> None:
+    found = judged(lambda law, u, g: good(law, u, g) - 0.1 * (law == "uniform"))["B6.1"]
+    assert found.outcome == "fails" and "decided at uniform (accuracy" in found.note
+
+
+def test_a_map_the_other_way_round_fails() -> None:
+    found = judged(lambda law, u, g: 1.1 - 0.1 * np.log(g * (1 + u)))
+    assert {found[f"B6.{i}"].outcome for i in (1, 2, 3)} == {"fails"}
+
+
+def test_a_map_at_chance_is_told_apart() -> None:
+    found = judged(lambda law, u, g: np.full_like(u * g, 0.2))
+    assert found["B6.1"].outcome == "fails"
+    assert "holds" not in {found["B6.2"].outcome, found["B6.3"].outcome}
+
+
+def test_another_training_is_robustness_by_law() -> None:
+    found = judged(good, schedule="trained")
+    assert set(found) == {f"trained, {law}" for law in LAWS}
+    assert {(v.claim, v.outcome) for v in found.values()} == {("B6", "holds")}
+
+
+def test_two_seeds_that_disagree_decide_nothing() -> None:
+    assert judged(good, seeds=2, spread=0.1)["B6.1"].outcome == "inconclusive"
+
+
+def test_the_best_by_noise_alone_is_drawn_for_each_law() -> None:
+    whole, results = made(good)
+    best = next(picture for picture in whole.picture(results) if picture.name == "best")
+    for panel, law in zip(best.panels, ("gaussian", "gaussian", "uniform"), strict=True):
+        assert isinstance(panel, Lines)
+        line = panel.curves[-1]
+        error = least_noise_error(special_ratio(line.x, 995), 5, law)
+        np.testing.assert_allclose(line.y, 1 - error, rtol=1e-12)

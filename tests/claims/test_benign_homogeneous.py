@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
 from rarefy.measure.separation import error_of, separation
 from rarefy.studies import get_study
@@ -28,19 +28,11 @@ Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 def results_of(law: Law, loss: float = 0.009, study: Any = STUDY) -> xr.Dataset:
     """Results in which the separation is ``law``(n, d, |u|), a little different by seed."""
-    dims = ("seed", "schedule", "dimension", "size", "strength")
-    shape = (study.seeds, *(len(getattr(study, name)) for name in dims[1:]))
     d, size, strength = np.meshgrid(study.dimension, study.size, study.strength, indexing="ij")
-    wobble = 1 + 0.02 * np.random.default_rng(0).normal(size=(study.seeds, 1, 1, 1, 1))
+    wobble = 1 + 0.02 * np.random.default_rng(0).normal(size=(study.seeds, 1, 1, 1))
     error = error_of(wobble * law(2 * size, d - 2, strength), 2)
-    return xr.Dataset(
-        {
-            "test_error": (dims, np.broadcast_to(error, shape)),
-            "train_loss": (dims, np.full(shape, loss)),
-        },
-        coords={name: list(getattr(study, name)) for name in dims[1:]}
-        | {"seed": np.arange(study.seeds)},
-    )
+    values = {"test_error": (("seed", "dimension", "size", "strength"), error)}
+    return fabricated(study, study.seeds, {**values, "train_loss": loss})
 
 
 def classical(n: np.ndarray, d: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -138,15 +130,3 @@ def test_the_picture_puts_the_law_over_the_maps() -> None:
     assert isinstance(panel, HeatMap)
     line, points = panel.curves
     np.testing.assert_allclose(np.sort(line.x)[: len(points.x)], np.sort(points.x), rtol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"dimension": (40, 3)}, "dimension=3: must be at least 4, twice the number of classes"),
-        ({"strength": (0.0,)}, "strength=0.0: must be positive and finite"),
-    ],
-)
-def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        BenignHomogeneous.at("tiny", **wrong)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 from torch import Tensor
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.tail_noise import stratified
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -87,22 +87,15 @@ def made_up(
     base = 0.9 + scatter * np.random.default_rng(0).normal(size=(SEEDS, 4, 3, 2, 2, 5))
     accuracy = base - drop[None, :, :, None, None, None]
     accuracy[..., -1] = 0.99 + 0.001 * np.arange(3)[:, None, None]  # the majority gains
-    losses = np.full((SEEDS, 4, 3, 5), loss)
-    losses[:, CONTROLS.index("ratio held"), 1:] = [[loss_held], [10 * loss_held]]
-    run = ("seed", "control", "majority")
+    losses = np.full((4, 3, 5), loss)
+    losses[CONTROLS.index("ratio held"), 1:] = [[loss_held], [10 * loss_held]]
+    run = ("control", "majority")
     values = {
-        "accuracy": ((*run, "criterion", "length", "class"), accuracy),
+        "accuracy": (("seed", *run, "criterion", "length", "class"), accuracy),
         "train_loss": ((*run, "class"), losses),
-        "stopped_at": (run, np.zeros((SEEDS, 4, 3))),
+        "stopped_at": 0.0,
     }
-    coordinates = {
-        **STUDY.coordinates(),
-        "control": list(CONTROLS),
-        "majority": [25, 100, 400],
-        "seed": np.arange(SEEDS),
-    }
-    found = xr.Dataset(values, coordinates)
-    return found.expand_dims(schedule=["trained"], gamma=[4.0])
+    return fabricated(STUDY, SEEDS, values)
 
 
 def split(results: xr.Dataset) -> tuple[list[Verdict], dict[str, Verdict]]:
@@ -225,22 +218,3 @@ def test_small_classes_keep_their_samples_as_the_last_one_grows() -> None:
     )
     assert torch.equal(small.samples.noise[0], large.samples.noise[0, :24])
     assert torch.equal(small.initial, large.initial)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"control": ("none",)}, "control='none': must be one of as stated, clear, ratio held"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"minority": 0}, "minority=0: must be at least 1"),
-        ({"majority": (3,)}, "majority=3: must be at least minority=6"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-        ({"lengths": (1.0, 2.0)}, "lengths=.*: must be 0 and then rise"),
-        ({"test_samples": 1004}, "test_samples=1004: must be a multiple of 1000, or at least 6 mo"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignMajority.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 from scipy import stats
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.measure.generalisation import generalisation
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -91,20 +91,8 @@ def made_up(free: float, held: float, loss: float = 0.01) -> xr.Dataset:
     rise = np.array([free, held])[:, None] * share / share[-1]
     scatter = 0.005 * np.random.default_rng(0).normal(size=(SEEDS, 2, 2, len(share), 3))
     accuracy = 0.5 + rise[None, None, :, :, None] + scatter
-    run = ("seed", "gamma", "moment", "share")
-    values = {
-        "accuracy": ((*run, "kind"), accuracy),
-        "train_loss": ((*run, "class"), np.full((*accuracy.shape[:-1], 5), loss)),
-        "stopped_at": (run, np.zeros(accuracy.shape[:-1])),
-    }
-    coordinates = {
-        **STUDY.coordinates(),
-        "gamma": [5.0, 10.0],
-        "moment": ["free", "held"],
-        "share": share,
-        "seed": np.arange(SEEDS),
-    }
-    return xr.Dataset(values, coordinates).expand_dims(schedule=["trained"])
+    values = {"accuracy": (("seed", "gamma", "moment", "share", "kind"), accuracy)}
+    return fabricated(STUDY, SEEDS, {**values, "train_loss": loss, "stopped_at": 0.0})
 
 
 def split(results: xr.Dataset) -> tuple[list[str], list[Verdict]]:
@@ -171,22 +159,3 @@ def test_accuracies_are_those_of_plain_test_samples() -> None:
     np.testing.assert_allclose(
         found["accuracy"][:, 0], (1 - own) * ordinary + own * tail, rtol=1e-9
     )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"moment": ("lost",)}, "moment='lost': must be one of free, held"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"share": (0.2, 1.5)}, "share=1.5: must be between 0 and 1"),
-        ({"tail": 0.0}, "tail=0.0: must be more than 0 and at most 6"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"strength": float("inf")}, "strength=inf: must be finite and at least 0"),
-        ({"test_samples": 1003}, "test_samples=1003: must be a multiple of 1000, or at least 6 mo"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignMixing.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""``benign-sizes``: verdicts on made-up results, wrong use."""
+"""``benign-sizes``: verdicts on made-up results."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import special_spectrum
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -32,14 +31,8 @@ def verdicts(
     """Of accuracies (size, gamma)."""
     whole = study("paper", size=SIZES, gamma=GAMMA, schedule=(schedule,), seeds=seeds)
     noise = spread * np.random.default_rng(2).standard_normal((seeds, *accuracy.shape))
-    dims = ("schedule", "seed", "size", "gamma")
-    results = xr.Dataset(
-        {
-            "test_error": (dims, (1 - accuracy - noise)[None]),
-            "train_loss": (dims, np.full((1, seeds, *accuracy.shape), 0.01)),
-        },
-        {"schedule": [schedule], "seed": range(seeds), "size": list(SIZES), "gamma": list(GAMMA)},
-    )
+    error = (("seed", "size", "gamma"), 1 - accuracy - noise)
+    results = fabricated(whole, seeds, {"test_error": error, "train_loss": 0.01})
     return whole.verdicts(results, "paper")
 
 
@@ -106,17 +99,3 @@ def test_sizes_share_initial_filters_and_test_samples() -> None:
     )
     assert torch.equal(first.fresh(30, 0).noise, second.fresh(30, 0).noise)
     assert torch.equal(first.initial, second.initial)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("half",)}, "schedule='half': must be one of printed, trained"),
-        ({"size": (0,)}, "size=0: must be at least 1"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        study(**wrong)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import Lines
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
@@ -34,16 +34,9 @@ AT = np.meshgrid(GAMMA, LENGTHS, indexing="ij")
 def made_up(error: np.ndarray, loss: float = 0.01, seen: float = 100.0) -> xr.Dataset:
     """Errors (gamma, length), 1 % scatter over seeds."""
     scatter = 1 + 0.01 * np.random.default_rng(0).normal(size=(SEEDS, *error.shape, 2))
-    tail = ("seed", "gamma", "length", "criterion")
-    values = {
-        "tail_error": (tail, error[None, :, :, None] * scatter),
-        "tail_share": (tail, np.full(scatter.shape, 0.1)),
-        "errors_seen": (tail, np.full(scatter.shape, seen)),
-        "train_loss": (("seed", "gamma", "class"), np.full((SEEDS, len(GAMMA), 5), loss)),
-        "stopped_at": (("seed", "gamma"), np.zeros((SEEDS, len(GAMMA)))),
-    }
-    coordinates = {**STUDY.coordinates(), "gamma": list(GAMMA), "seed": np.arange(SEEDS)}
-    return xr.Dataset(values, coordinates).expand_dims(schedule=["trained"])
+    tail = (("seed", "gamma", "length", "criterion"), error[None, :, :, None] * scatter)
+    values = {"tail_error": tail, "tail_share": 0.1, "errors_seen": seen, "train_loss": loss}
+    return fabricated(STUDY, SEEDS, {**values, "stopped_at": 0.0})
 
 
 def bounded(c: float = 0.3) -> np.ndarray:
@@ -155,22 +148,3 @@ def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
         allowed = 4.5 * np.sqrt(error * (1 - error) / np.maximum(worth, 1) + plainly) + 1e-9
         assert (np.abs(error - other.error.numpy()) <= allowed).all(), name
         assert (np.abs(share - other.probability.numpy()) <= 0.05).all(), name
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
-        ({"lengths": (1.0, 2.0, 3.0)}, "lengths=.*: must be 0 and then rise, three at least"),
-        ({"lengths": (0.0, 2.0)}, "lengths=.*: must be 0 and then rise, three at least"),
-        ({"shift": 9.0}, "shift=9.0: must be between 0 and 5"),
-        ({"test_samples": 1500}, "test_samples=1500: must be a multiple of 1000"),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignTail.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Cells, Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -31,22 +31,15 @@ SEEDS = 6
 def made_up(rotated: float, aligned: float, tail: float) -> xr.Dataset:
     """Accuracies that fall in equal steps as less is kept, by so much in all; Gamma = 1 at
     chance."""
-    keep = np.array(STUDY.keep)
-    step = np.linspace(0, 1, len(keep))
+    step = np.linspace(0, 1, len(STUDY.keep))
     fall = np.array([[rotated, tail], [aligned, aligned]])  # (basis, kind)
     accuracy = 0.9 - fall[:, None, None, None, :] * step[:, None]
     accuracy = np.repeat(np.repeat(accuracy, 2, axis=1), 3, axis=2)  # (basis, reading, gamma, ..)
     accuracy[:, :, 0] = 0.2
     scatter = 0.003 * np.random.default_rng(0).normal(size=(SEEDS, *accuracy.shape))
     dims = ("seed", "basis", "reading", "gamma", "keep", "kind")
-    coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    return xr.Dataset(
-        {
-            "accuracy": (dims, accuracy + scatter),
-            "train_loss": (dims[:-1], np.full(scatter.shape[:-1], 0.125)),
-        },
-        {**coordinates, **STUDY.coordinates(), "seed": np.arange(SEEDS)},
-    )
+    values = {"accuracy": (dims, accuracy + scatter), "train_loss": 0.125}
+    return fabricated(STUDY, SEEDS, values)
 
 
 def judged(*falls: float) -> dict[str, Verdict]:
@@ -126,23 +119,3 @@ def test_special_directions_on_coordinates_are_kept() -> None:
 
 def test_a_share_is_at_least_one_coordinate() -> None:
     assert [TINY.kept(share) for share in (1.0, 0.1, 1e-6)] == [40, 4, 1]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"basis": ("tilted",)}, "basis='tilted': must be one of rotated, aligned"),
-        ({"reading": ("dense",)}, "reading='dense': must be one of revive, fixed, random"),
-        ({"keep": (0.0,)}, "keep=0.0: must be more than 0 and at most 1"),
-        ({"keep": (1.5,)}, "keep=1.5: must be more than 0 and at most 1"),
-        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
-        (
-            {"initialisation": "gaussian", "form": "dual"},
-            "form='dual': coordinates are pruned: must be primal",
-        ),
-    ],
-)
-def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        BenignTopK.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

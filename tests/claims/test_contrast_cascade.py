@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.contrastive.cascade.claims import RAREST, conditions
 from rarefy.sweep.grid import grid_of
@@ -56,13 +56,11 @@ def results(order: str) -> xr.Dataset:
     data = {}
     for output in STUDY.outputs():
         values = np.stack([cell[output.name] for cell in cells])  # (alpha, ...)
-        values = np.repeat(values[None, None, :, None], SEEDS, axis=3).astype(float)
+        values = np.repeat(values[:, None], SEEDS, axis=1).astype(float)
         if output.name == "strength":
             values = values * np.exp(1e-3 * noise.normal(size=values.shape))
-        dims = ("begin", "bias_scale", "alpha", "seed", *output.dims)
-        data[output.name] = (dims, values)
-    axes = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    return xr.Dataset(data, {**axes, "seed": np.arange(SEEDS), **STUDY.coordinates()})
+        data[output.name] = (("alpha", "seed", *output.dims), values)
+    return fabricated(STUDY, SEEDS, data)
 
 
 def outcomes(order: str) -> dict[str, Verdict]:
@@ -168,26 +166,3 @@ def test_from_the_theorems_state_the_rarest_is_pruned_and_meets_the_next_earlier
     )
     late = np.where(twin < 0, 70, twin)
     assert (pruned > 0).all() and (late - pruned).mean() > 5
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"levels": (0.5, 1.0)}, "levels=.*each rarer than the one before"),
-        ({"levels": (1.0,)}, "levels=.*at least two"),
-        ({"levels": (1.0, 0.0)}, "levels=0.0: a feature frequency must be in"),
-        ({"per_level": 0}, "per_level=0: must be at least 1"),
-        ({"alpha": (0.1, 0.2)}, "alpha=.*needs 0, the unpruned twin"),
-        ({"alpha": (0.0, 0.1)}, "alpha=.*and figure_alpha=0.2"),
-        ({"alpha": (0.0, 0.2, 1.0)}, "alpha=1.0: the share of neurons left out"),
-        ({"begin": ("middle",)}, "begin='middle': must be one of theorem, random"),
-        ({"update": "sparse"}, "update='sparse': must be one of"),
-        ({"neurons": 5}, "neurons=5: a neuron a feature: at least 6"),
-        ({"before": 45}, "before=45: must be in 0..steps-1=44"),
-        ({"reads": (5, 10)}, "reads=.*rising steps, the first of them 0"),
-        ({"reads": (0, 31)}, "reads=31: at most steps - before = 30"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ContrastCascade.at("tiny", **wrong)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of, fabricated
 
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.measure.neurons import ordinary
@@ -106,11 +107,9 @@ STUDY = ContrastConvergence.at(
 def made_up(loss: float, weight: float, energy: float, inside: float) -> dict[str, Verdict]:
     """Verdicts where the loss is log^-loss d, and weights and energy of rare features are those
     powers of eps_min of the frequent ones' tau log^3 d."""
-    axes = {name: np.array(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates = {**axes, "seed": np.arange(20), **STUDY.coordinates()}
-    d, eps = (xr.DataArray(axes[n], {n: axes[n]}, n) for n in ("d", "eps_min"))
-    power = xr.DataArray(axes["tau_power"], {"tau_power": axes["tau_power"]}, "tau_power")
-    rare = xr.DataArray([0.0, 1.0], {"group": coordinates["group"]}, "group")
+    grid = xr.Dataset(coords=coordinates_of(STUDY, 20))
+    d, eps, power = grid["d"], grid["eps_min"], grid["tau_power"]
+    rare = xr.DataArray([0.0, 1.0], {"group": grid["group"]}, "group")
     values = {
         "loss": np.log(d) ** -loss,
         "full_loss": np.log(d) ** -loss,
@@ -121,14 +120,11 @@ def made_up(loss: float, weight: float, energy: float, inside: float) -> dict[st
         "inside": inside,
         "above": 0.0,
     }
-    generator, data = np.random.default_rng(0), {}
-    for output in STUDY.outputs():
-        dims = (*STUDY.axes, "seed", *output.dims)
-        shape = [len(coordinates[dim]) for dim in dims]
-        noise = np.exp(0.01 * generator.normal(size=shape))
-        full = xr.DataArray(noise, {dim: coordinates[dim] for dim in dims}, dims)
-        data[output.name] = (full * values.get(output.name, 1.0)).transpose(*dims)
-    found = STUDY.verdicts(xr.Dataset(data), "tiny")
+    generator = np.random.default_rng(0)
+    results = fabricated(STUDY, 20, values, rest=1.0).map(
+        lambda full: full * np.exp(0.01 * generator.normal(size=full.shape))
+    )
+    found = STUDY.verdicts(results, "tiny")
     settings = [v.setting for v in found]
     assert len(set(settings)) == len(settings)
     return {v.claim if v.role == "primary" else v.setting: v for v in found}

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
 from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
@@ -48,15 +48,12 @@ OTHERWISE = AS_CLAIMED | {
 def results(values: dict[str, Any]) -> xr.Dataset:
     """The values at eps_min 0.5; at eps_min 1, which is not judged, always the opposite ones."""
     opposite = OTHERWISE if values is AS_CLAIMED else AS_CLAIMED
-    noise = np.random.default_rng(0)
-    shape = (2, 1, 2, SEEDS)
-    coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(SEEDS), **STUDY.coordinates()}
+    noise, coordinates = np.random.default_rng(0), coordinates_of(STUDY, SEEDS)
     data = {}
     for output in STUDY.outputs():
         if output.name == "map":
             continue
-        full = np.empty((*shape, *(len(coordinates[dim]) for dim in output.dims)))
+        full = np.empty((2, 1, 2, SEEDS, *(len(coordinates[dim]) for dim in output.dims)))
         full[:, :, 0], full[:, :, 1] = values[output.name], opposite[output.name]
         if output.name in ("column", "carriers"):
             full *= np.exp(0.02 * noise.normal(size=full.shape))
@@ -197,19 +194,3 @@ def test_every_map_that_is_kept_is_drawn() -> None:
     single = ContrastHeatmap.at("tiny").picture(results.sel(seed=[0]))[0]
     assert single.caption.startswith("One run, the first (seed 0)")
     assert [panel.title for panel in single.panels] == ["no bias", "paper's bias"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"variant": ("002",)}, "variant='002': must be one of 000, 001"),
-        ({"shown_001": 31}, "shown_001=31: must be in 1..neurons_001=30"),
-        ({"figure_read": 20}, "figure_read=20: must be one of reads"),
-        ({"figure_eps": 0.3}, "figure_eps=0.3: must be in eps_min"),
-        ({"reads": (30, 10)}, "reads=.*rising steps between 0 and steps=30"),
-        ({"maps": 0}, "maps=0: must be at least 1"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ContrastHeatmap.at("tiny", **wrong)

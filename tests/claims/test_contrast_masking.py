@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import Made, by_group, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import by_group, simulated
 
-from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import squared_cosines
 from rarefy.studies import get_study
 from rarefy.studies.contrastive.masking.experiment import MASKS, ChosenNeurons
@@ -120,20 +119,3 @@ def test_a_lost_run_takes_its_twin_along_and_no_other() -> None:
 
     (gain,) = (v for v in study.verdicts(results(best, study), "tiny") if v.claim == "Q1.1")
     assert gain.value == 0.125 and gain.n == len(results(best, study)["seed"])
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"mask": ("rare",)}, "mask=('rare',): needs none, which the others are compared with"),
-        ({"mask": ("none", "large")}, "mask='large': must be one of none, smallest, random, rare"),
-        ({"alpha": (1.0,)}, "alpha=1.0: the share of neurons left out must be in [0, 1)"),
-        ({"alpha": (0.01,)}, "alpha=0.01: leaves out none of the 24 neurons"),
-        ({"start": 40}, "start=40: pruning must start at a step in 0..39"),
-        ({"reads": (10, 40)}, "reads=(10, 40): needs start=20 and a later step"),
-        ({"reads": (10, 20)}, "reads=(10, 20): needs start=20 and a later step"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_one_line(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        ContrastMasking.at("tiny", **wrong)

@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from pruning_results import (
-    FLOAT64,
-    Made,
-    by_group,
-    close,
-    fabricated,
-    one,
-    outcomes,
-    simulated,
-    with_pruning,
-)
+from made_up_results import Made, fabricated
+from pruning_results import FLOAT64, by_group, close, one, outcomes, simulated, with_pruning
 
 from rarefy.core.picture import HeatMap
 from rarefy.measure.alignment import projections

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import FLOAT64, Made, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import FLOAT64, simulated
 
 from rarefy.core.contracts import Cells
-from rarefy.core.errors import UsageError
 from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies import get_study
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
@@ -189,29 +188,3 @@ def test_rates_prune_the_rare_features_neurons_and_it_gains_most() -> None:
             assert (found[name][many] > found[name][few]).all()
         assert (found["rare"][here] > found["others"][here]).all()
     assert study.sized(9).activation == pytest.approx(0.3, abs=1e-3)
-
-
-# ---------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"features": (2, 9)}, "features=2: must be at least 3"),
-        ({"features": (9, 64)}, "d1=40: must be at least the number of features, 64"),
-        ({"features": (9,)}, "features=(9,): needs two values: a slope is fitted"),
-        ({"pruned": (2,)}, "pruned=(2,): needs two values: a slope is fitted"),
-        ({"pruned": (1, 5)}, "pruned=5: must be in 1..copies=4: the rare feature's own"),
-        ({"pruned": (0, 1)}, "pruned=0: must be at least 1"),
-        ({"eps_min": (0.5, 2.0)}, "eps_min=2.0: a feature frequency must be in (0, 1]"),
-        ({"batch": 1}, "batch=1: must be at least 2"),
-        ({"relax": 0}, "relax=0: must be at least 1"),
-        ({"bias_scale": (-1.0,)}, "bias_scale=-1.0: must be finite and at least 0"),
-        ({"effect_batches": 0}, "effect_batches=0: must be at least 1"),
-        ({"presence": 0.0}, "presence=0.0: must be positive and finite"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_one_line(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)) as caught:
-        ContrastPruningRates.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

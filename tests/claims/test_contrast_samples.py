@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from pruning_results import FLOAT64, Made, by_group, close, fabricated, simulated
+from made_up_results import Made, fabricated
+from pruning_results import FLOAT64, by_group, close, simulated
 
-from rarefy.core.errors import UsageError
 from rarefy.data.finite_set import FRESH
 from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid
@@ -176,21 +175,3 @@ def test_the_picture_shows_every_training_on_few_and_on_fresh_samples() -> None:
     (picture,) = study.picture(results(study, lambda c: 0.7 + 0 * c["seed"]))
     assert [panel.title for panel in picture.panels] == ["32 samples", "fresh samples"] * 2
     assert all(len(panel.curves) == 4 for panel in picture.panels)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"samples": (8, 0)}, "samples=8: must be at least batch=16, or 0 for fresh samples"),
-        ({"samples": (0,)}, "samples=(0,): needs a finite set, not fresh samples alone"),
-        ({"training": ("plain",)}, "compares all: plain, pruned, branches, masked"),
-        ({"training": ("plane",)}, "training='plane': must be one of plain, pruned"),
-        ({"again": ("never",)}, "again='never': must be one of sample, pair"),
-        ({"figure_read": 16}, "figure_read=16: must come before the last of reads"),
-        ({"keep": 0.0}, "keep=0.0: must be in (0, 1]"),
-        ({"alpha": 0.01}, "alpha=0.01: leaves out none of the 24 neurons"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_one_line(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        ContrastSamples.at("tiny", **wrong)

@@ -1,4 +1,4 @@
-"""G13 and G14: the learners and what is measured of them, against plain loops."""
+"""G13 and G14: the learners and what is measured of them, against plain loops; the verdicts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 import plain_multi_view as plain
 import pytest
 import torch
+import xarray as xr
+from made_up_results import coordinates_of
 from scipy import stats
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
+    SEEDS,
     assert_plain,
-    assert_same_alone,
     cells_at,
     plain_network,
-    rows_at,
 )
 
-from rarefy.core.errors import UsageError
+from rarefy.core.contracts import Verdict
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies import get_study
@@ -101,35 +102,191 @@ def test_fine_tuning_and_detectors_are_what_a_plain_loop_gives() -> None:
         assert found["kept"][0, place] == pytest.approx(kept / awake)
 
 
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = STUDY.at("tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3)
-    assert_same_alone(study, rows_at(study, variation=AS_CHOSEN, world="quiet"))
+# ------------------------------------------------------------------------------------- the verdicts
 
 
-# ------------------------------------------------------------------------------------------ errors
+ABLATION = get_study("granularity-ablation")
+JUDGED: Any = ABLATION.at(
+    "paper", arm=ABLATION.scales["tiny"]["arm"], variation=(AS_CHOSEN, "c_b 1.3")
+)
+
+
+def made_up(
+    quiet: dict[str, float],
+    noisy: dict[str, float],
+    *,
+    coarse: dict[str, float] | None = None,
+    common: tuple[float, float] = (0.2, 0.3),
+    weight: tuple[float, float] = (0.4, 0.5),
+    kept: float = 1.0,
+    tuned_hard: float = 0.0,
+    control: float = 0.5,
+    scatter: float = 0.002,
+) -> xr.Dataset:
+    """Hard and easy errors of fine labels by arm (0 where none is given), hard errors of coarse
+    labels in both worlds, and a fine-tuning during which detectors of subclasses grow from and to
+    ``weight``, those of common features from and to ``common``."""
+    coordinates = coordinates_of(JUDGED, SEEDS)
+    length = {name: len(values) for name, values in coordinates.items()}
+    generator = np.random.default_rng(0)
+    values: dict[str, Any] = {}
+    for output in JUDGED.outputs():
+        dims = ("seed", *JUDGED.axes, *output.dims)
+        scattered = scatter * generator.normal(size=[length[dim] for dim in dims])
+        values[output.name] = (dims, scattered)
+    results = xr.Dataset(values, coordinates)
+    for world, errors in (("quiet", quiet), ("noisy", noisy)):
+        for arm, error in errors.items():
+            at = {"world": world, "arm": arm, "labels": "fine"}
+            for name in ("easy_error", "hard_error"):
+                results[name].loc[at] += error
+    for arm, error in (coarse or {}).items():
+        results["hard_error"].loc[{"arm": arm, "labels": "coarse"}] += error
+    for name in ("own_weight", "own_response", "common_weight", "common_response"):
+        ends = weight if name.startswith("own") else common
+        grown = xr.DataArray(np.linspace(*ends, length["tuned"]), dims="tuned")
+        results[name] = results[name] + grown
+    results["kept"] = results["kept"] * 0 + kept
+    for labels, level in (("coarse", control), ("fine", tuned_hard)):
+        results["tuned_hard_error"].loc[{"labels": labels}] += level
+    return results
+
+
+def judged(results: xr.Dataset, world: str, words: str) -> Verdict:
+    """The one verdict of G13 about a world with these words."""
+    there = [
+        verdict
+        for verdict in JUDGED.verdicts(results, "paper")
+        if verdict.about == "G13" and verdict.setting.startswith(f"{world} (")
+        if words in verdict.setting
+    ]
+    assert len(there) == 1
+    return there[0]
+
+
+LOST = {"linear-1": 0.3, "linear-4": 0.4}
+
+
+# ------------------------------------------------------------------------------------ verdicts, G13
+
+
+def test_what_is_lost_holds_where_the_remark_speaks() -> None:
+    results = made_up(LOST, LOST)
+    for kind, claim in (("easy", "G13.1"), ("hard", "G13")):
+        noisy = judged(results, "noisy", f"without ReLU, {kind} error")
+        assert (noisy.outcome, noisy.claim) == ("holds", claim)
+        # P sigma is far below polylog(d) in the quiet world
+        quiet = judged(results, "quiet", f"without ReLU, {kind} error")
+        assert (quiet.outcome, quiet.claim) == ("premise-not-met", "G13")
+        assert "premise not met: P sigma" in quiet.note
+
+
+def test_one_rate_that_loses_nothing_is_enough_to_fail() -> None:
+    linear = judged(made_up({}, {"linear-1": 0.3}), "noisy", "without ReLU, easy error")
+    assert linear.outcome == "fails" and "linear-4, the worst of 2 cases" in linear.note
+    assert "the paper's learner: " in linear.note
+
+
+def test_nothing_is_lost_that_the_papers_learner_does_not_have() -> None:
+    results = made_up({}, {**LOST, "following-paper": 0.2})
+    verdict = judged(results, "noisy", "without ReLU, easy error")
+    assert verdict.outcome == "premise-not-met"
+    assert "the paper's learner not certainly at most 0.05" in verdict.note
+    # but what errs little has lost nothing even so
+    results = made_up({}, {"following-paper": 0.2})
+    assert judged(results, "noisy", "without ReLU, easy error").outcome == "fails"
+
+
+def test_an_error_at_the_edge_decides_nothing() -> None:
+    results = made_up({}, dict.fromkeys(LOST, 0.05), scatter=0.02)
+    assert judged(results, "noisy", "without ReLU, easy error").outcome == "inconclusive"
+
+
+def test_the_best_readout_without_relu_is_named() -> None:
+    """Phi(-3 sqrt(1 + 1/8)/(0.2 sqrt(200))), a little more with strengths that vary."""
+    note = judged(made_up({}, {}), "noisy", "without ReLU, easy error").note
+    assert "best readout by one sum a side, closed form: 0.131" in note
+    drawn = replace(JUDGED, counts="drawn")
+    assert all("one sum" not in v.note for v in drawn.verdicts(made_up({}, {}), "paper"))
+    assert drawn.picture(made_up({}, {})) and drawn.tables(made_up({}, {}))
+
+
+COARSE = "coarse labels, hard error with hard-coded minus following bias"
+FOLLOWING = {"following-paper": 0.5, "following-0.1": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("scheduled", "expected"),
     [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 10}, "batch=10: must be a multiple of 2 k = 4"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"world": ("loud",)}, "world='loud': must be one of quiet, noisy"),
-        ({"arm": ("following",)}, "arm='following': must be following-RATE, scheduled-RATE"),
-        ({"arm": ("tuned-1",)}, "arm='tuned-1': must be"),
-        ({"arm": ("following-fast",)}, "arm='following-fast': its rate must be paper or a number"),
-        ({"arm": ("linear-paper",)}, "arm='linear-paper': its rate must be"),
-        ({"arm": ("tuned", "following-0.1")}, "must have linear-1"),
-        ({"arm": ("tuned", "linear-1", "following-0.1")}, "must have following-paper"),
-        ({"main_rate": "0.7"}, "must have following-0.7"),
-        ({"tune_reads": (5, 10)}, "tune_reads=\\(5, 10\\): must begin at 0 and end at"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
+        ((0.6, 0.7), ("holds", "holds")),
+        ((0.4, 0.7), ("fails", "holds")),
+        ((0.5, 0.4), ("inconclusive", "fails")),
     ],
 )
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        STUDY.at("tiny", **wrong)
+def test_with_coarse_labels_a_schedule_must_err_more(
+    scheduled: tuple[float, float], expected: tuple[str, str]
+) -> None:
+    errors = dict(zip(("scheduled-paper", "scheduled-0.1"), scheduled, strict=True))
+    results = made_up({}, {}, coarse={**FOLLOWING, **errors}, scatter=0.02)
+    found = [judged(results, "noisy", f"rate {rate}, {COARSE}") for rate in ("1/log^5(d)", "0.1")]
+    assert tuple(verdict.outcome for verdict in found) == expected
+    assert [verdict.claim for verdict in found] == ["G13.2", "G13"]
+    assert "easy errors" in found[0].note
+    assert judged(results, "quiet", COARSE).outcome == expected[0]  # the paper's rate alone
+
+
+def test_without_schedules_there_is_nothing_to_judge() -> None:
+    few = ("following-paper", "following-0.1", "linear-1", "tuned")
+    study = replace(JUDGED, arm=few)
+    results = made_up({}, {}).sel(arm=list(few))
+    verdicts = study.verdicts(results, "paper")
+    assert not [v for v in verdicts if "hard-coded" in v.setting]
+    assert study.picture(results) and study.tables(results)
+
+
+# ------------------------------------------------------------------------------------ verdicts, G14
+
+TUNING: dict[str, dict[str, Any]] = {
+    "weight of subclass": {"weight": (0.5, 0.4)},
+    "response to subclass": {"weight": (0.5, 0.4)},
+    "weight of common": {"common": (0.5, 0.4)},
+    "response to common": {"common": (0.5, 0.4)},
+    "share of subclass": {"kept": 0.5},
+    "hard error of": {"tuned_hard": 0.2, "control": 0.1},
+}
+
+
+def test_detectors_that_grow_hold() -> None:
+    verdicts = JUDGED.verdicts(made_up({}, {}), "paper")
+    found = [v for v in verdicts if v.about == "G14"]
+    assert {v.outcome for v in found} == {"holds"}
+    assert [v.claim for v in found] == ["G14.1", "G14.2", "G14.3", "G14", "G14", "G14"]
+
+
+@pytest.mark.parametrize("words", list(TUNING))
+def test_each_part_of_fine_tuning_can_fail(words: str) -> None:
+    verdicts = JUDGED.verdicts(made_up({}, {}, **TUNING[words]), "paper")
+    hit = [v.outcome for v in verdicts if words in v.setting]
+    assert set(hit) == {"fails"}
+
+
+def test_detectors_that_scatter_decide_nothing() -> None:
+    results = made_up({}, {}, weight=(0.4, 0.4), common=(0.4, 0.4), scatter=0.01)
+    verdicts = [v for v in JUDGED.verdicts(results, "paper") if "minus before" in v.setting]
+    assert len(verdicts) == 4 and {v.outcome for v in verdicts} == {"inconclusive"}
+
+
+def test_without_the_quiet_world_fine_tuning_is_not_judged() -> None:
+    study = replace(JUDGED, world=("noisy",))
+    results = made_up({}, {}).sel(world=["noisy"])
+    assert not [v for v in study.verdicts(results, "paper") if v.about == "G14"]
+    assert [picture.name for picture in study.picture(results)] == ["learners", "schedule"]
+    tables = {table.name: table for table in study.tables(results)}
+    assert tables["setting"].columns[2:] == ("noisy",)
+
+
+def test_the_setting_of_both_worlds_is_in_a_table() -> None:
+    (table,) = (t for t in JUDGED.tables(made_up({}, {})) if t.name == "setting")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["sigma"] == ("noise of every patch", "0.02", "0.2")
+    assert rows["patches"][1:] == ("24", "100") and rows["steps"][1:] == ("200", "200")

@@ -12,7 +12,6 @@ from small_granularity import AS_CHOSEN, FLOAT64, cells_at, plain_network
 from torch import Tensor
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies import get_study
@@ -124,28 +123,3 @@ def test_widths_and_thresholds_are_the_papers() -> None:
     assert of.of("fine").threshold ** 2 == pytest.approx(2.1)
     assert of.of("coarse").threshold ** 2 == pytest.approx(4.1)
     assert of.of("coarse").neurons == of.d * of.neurons
-
-
-# ---------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": (0, 2)}, "subclasses=0: must be at least 1"),
-        ({"subclasses": (2, 8)}, r"d=12: must be at least 2 \+ k_\+ \+ k_- = 18"),
-        ({"feature_patches": 6}, "feature_patches=6: its samples need 12 patches, there are 10"),
-        ({"batch": 6}, "batch=6: must be a multiple of 2 k = 4: equal subclasses"),
-        ({"main": 7}, r"main=7: must be one of subclasses=\(1, 2\)"),
-        ({"reads": (0, 1)}, "reads=.*: must rise from 0 to steps=20"),
-        ({"reads": (1, 0, 20)}, "reads=.*: must rise from 0 to steps=20"),
-        ({"reads": ()}, "reads=.*: must rise from 0"),
-        ({"reads": (0, 1, 20, 50)}, "reads=.*: must rise from 0 to steps=20"),
-        ({"variation": ("patch counts fixed",)}, "variation=.*must have 'as chosen'"),
-        ({"variation": (AS_CHOSEN, "noise x3")}, "variation='noise x3': must be one of"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        STUDY.at("tiny", **wrong)
-    assert "\n" not in str(caught.value)

@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     cells_at,
-    coordinates_of,
     rows_at,
 )
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies import get_study
@@ -62,7 +60,7 @@ def made_up(
     }
     dims = ("seed", "variation", "s_star", "labels", "read")
     found = {name: (dims, np.array(each)[:, None] + noise) for name, each in levels.items()}
-    results = xr.Dataset(found, coordinates_of(STUDY))
+    results = xr.Dataset(found, coordinates_of(STUDY, SEEDS))
     if early is not None:
         results["hard_error"].loc[{"labels": "coarse", "read": reads[1]}] += early - coarse_hard
     before = {"labels": "fine", "read": reads[:3]}
@@ -221,27 +219,31 @@ def test_only_as_chosen_is_run_everywhere() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = ERRORS.at("tiny", steps=6, reads=(3, 6), seeds=3)
-    assert_same_alone(study, rows_at(study, s_star=2))
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("name", "small", "cells"),
     [
-        ({"subclasses": (0, 3)}, "subclasses=0: must be at least 1"),
-        ({"subclasses": (2,)}, r"subclasses=\(2,\): one for each of s_star=\(1, 2\)"),
-        ({"subclasses": (3, 8), "batch": 48}, r"d=12: must be at least 2 \+ k_\+ \+ k_- = 18"),
-        ({"patches": 1}, "feature_patches=1: its samples need 4 patches, there are 1"),
-        ({"batch": 8}, "batch=8: must be a multiple of 2 k = 6"),
-        ({"variation": ("as chosen", "no such")}, "variation='no such': must be one of"),
-        ({"variation": ("patch counts fixed",)}, "must have 'as chosen'"),
-        ({"reads": (0, 10)}, r"reads=\(0, 10\): must lie in 0..steps=12"),
+        ("errors", {"steps": 6, "reads": (3, 6)}, ({"s_star": 2},)),
+        ("extreme", {"steps": 5, "reads": (5,)}, ({"per_side": 8, "patch_noise": 0.3},)),
+        (
+            "labels",
+            {"steps": 5, "reads": (5,)},
+            ({"turn": 1, "knob": "noisy"}, {"turn": 1, "knob": "misaligned"}),
+        ),
+        (
+            "ablation",
+            {"steps": 4, "reads": (4,), "tune_steps": 2, "tune_reads": (0, 2)},
+            ({"variation": AS_CHOSEN, "world": "quiet"},),
+        ),
     ],
 )
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ERRORS.at("tiny", **wrong)
+def test_a_run_is_the_same_alone_and_in_a_batch(
+    name: str, small: dict[str, Any], cells: tuple[dict[str, Any], ...]
+) -> None:
+    """The first and the last of some cells."""
+    study = get_study(f"granularity-{name}").at("tiny", seeds=3, **small)
+    grid, rows = grid_of(study), np.sort(np.concatenate([rows_at(study, **at) for at in cells]))
+    together = study.simulate(grid.cells(rows), FLOAT64)
+    for place in (0, len(rows) - 1):
+        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
+        for output, values in alone.items():
+            np.testing.assert_allclose(values[0], together[output][place], rtol=1e-10, atol=1e-12)

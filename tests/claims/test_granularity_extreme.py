@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     assert_tuned_plain,
     cells_at,
-    coordinates_of,
-    rows_at,
 )
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
 from rarefy.studies import get_study
@@ -61,7 +57,7 @@ def made_up(
         "tuned_easy_error": (dims[:-1], np.array(tuned_easy or easy) + noise[..., -1]),
         "tuned_hard_error": (dims[:-1], np.array(tuned_hard or hard) + noise[::-1, ..., -1]),
     }
-    return xr.Dataset(values, coordinates_of(STUDY))
+    return xr.Dataset(values, coordinates_of(STUDY, SEEDS))
 
 
 def judged(results: xr.Dataset) -> dict[str, Verdict]:
@@ -159,21 +155,6 @@ def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
     assert_tuned_plain(found, (0,), here, labels, draws, network)
 
 
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = EXTREME.at("tiny", steps=5, reads=(5,), seeds=3)
-    assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
-
-
-@pytest.mark.slow
-def test_progress_adds_up_to_the_declared_cost() -> None:
-    study: Any = EXTREME.at("tiny", steps=2, reads=(2,), tune_steps=1)
-    cells = grid_of(study).cells(rows_at(study, seed=0))
-    done: list[float] = []
-    study.simulate(cells, dataclasses.replace(FLOAT64, advance=done.append))
-    assert sum(done) == len(cells) * 3 == len(cells) * study.cost().steps_per_cell
-
-
 def test_all_granularities_see_the_same_samples() -> None:
     study: Any = EXTREME.at("tiny")
     cells = grid_of(study).cells(np.array([0]))
@@ -182,31 +163,3 @@ def test_all_granularities_see_the_same_samples() -> None:
     for other in sets[1:]:
         assert torch.equal(other.patches, sets[0].patches)
         assert torch.equal(other.noise(), sets[0].noise())
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
-        ({"batch": 12}, "batch=12: must hold the whole set, 16 samples"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"per_side": (1, 2, 16)}, "per_side=16: at most 8, one label a sample"),
-        ({"per_side": (1, 2)}, "per_side=\\(1, 2\\): must have 8 \\(one label a sample\\)"),
-        ({"per_side": (1, 8)}, "per_side=\\(1, 8\\): must have 2 \\(fine\\)"),
-        ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse\\)"),
-        ({"per_side": (1, 2, 3, 8)}, "per_side=3: must divide k=2 or be a multiple of it"),
-        ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"patch_noise": (-0.1, 0.3)}, "patch_noise=-0.1: must be finite and at least 0"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        EXTREME.at("tiny", **wrong)

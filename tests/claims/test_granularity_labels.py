@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import coordinates_of
 from small_granularity import (
     AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
-    assert_same_alone,
     assert_tuned_plain,
     cells_at,
-    coordinates_of,
     rows_at,
 )
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
 from rarefy.studies import get_study
@@ -58,7 +56,7 @@ def made_up(
         "tuned_easy_error": (dims[:-1], np.full(shape[:-1], 0.1)),
         "tuned_hard_error": (dims[:-1], hard(tuned or gains)[..., -1]),
     }
-    return xr.Dataset(values, coordinates_of(study))
+    return xr.Dataset(values, coordinates_of(study, SEEDS))
 
 
 def judged(results: xr.Dataset) -> dict[str, list[Verdict]]:
@@ -178,36 +176,3 @@ def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() ->
         for word in ("noisy", "misaligned"):
             coarse = values[knob == word, 0]
             np.testing.assert_array_equal(coarse[0], coarse[1])
-
-
-@pytest.mark.slow
-def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = LABELS.at("tiny", steps=5, reads=(5,), seeds=3)
-    rows = [rows_at(study, turn=1, knob=knob) for knob in ("noisy", "misaligned")]
-    assert_same_alone(study, np.sort(np.concatenate(rows)))
-
-
-# ------------------------------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
-        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
-        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
-        ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
-        ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"knob": ("rusty",)}, "knob='rusty': must be one of noisy, misaligned, starved"),
-        ({"wrong": (0.0,)}, "wrong=\\(0.0,\\): turn must be 0, 1, 2"),
-        ({"turn": (1, 0)}, "turn must be 0, 1, 2, ... and name a place"),
-        ({"wrong": (0.0, 1.5)}, "wrong=1.5: must be between 0 and 1"),
-        ({"crossed": (0.0, -0.5)}, "crossed=-0.5: must be between 0 and 1"),
-        ({"samples": (4, 0)}, "samples=0: must be at least 1"),
-        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-        ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
-    ],
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        LABELS.at("tiny", **wrong)

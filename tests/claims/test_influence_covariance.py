@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 STUDY: Any = get_study("influence-covariance").at("quick")
@@ -18,20 +18,14 @@ def made_up(own: list[float], told: float, scatter: float = 0.005) -> xr.Dataset
     """Own overlaps as given where all others are 1; residuals of length 1 told so well."""
     generator = np.random.default_rng(0)
     seeds = STUDY.seeds
-    values = np.ones((1, seeds, 10, 10))
-    values[:, :, range(10), range(10)] = own
-    values = values * np.exp(scatter * generator.normal(size=values.shape))
-    shares = np.array([0.1, told, 0.1]) + scatter * generator.normal(size=(1, seeds, 3))
-    at = np.full((1, seeds, STUDY.points, 2), np.nan)
-    at[:, 0] = 0.0
-    data = {
-        "overlaps": (("data", "seed", "class_a", "class_b"), values),
-        "across": (("data", "seed", "class_a", "class_b"), values),
-        "told": (("data", "seed", "residual"), shares),
-        "points_at": (("data", "seed", "point", "coordinate"), at),
-        "points_class": (("data", "seed", "point"), at[..., 0]),
-    }
-    return xr.Dataset(data, {"data": ["digits"], "seed": np.arange(seeds), **STUDY.coordinates()})
+    overlaps = np.ones((seeds, 10, 10))
+    overlaps[:, range(10), range(10)] = own
+    overlaps = overlaps * np.exp(scatter * generator.normal(size=overlaps.shape))
+    shares = np.array([0.1, told, 0.1]) + scatter * generator.normal(size=(seeds, 3))
+    first = xr.DataArray([0.0, *[np.nan] * (STUDY.points - 1)], dims="point")
+    values = dict.fromkeys(("overlaps", "across"), (("seed", "class_a", "class_b"), overlaps))
+    told_of = {"told": (("seed", "residual"), shares), "points_at": first, "points_class": first}
+    return fabricated(STUDY, seeds, {**values, **told_of})
 
 
 def outcomes(results: xr.Dataset) -> list[str]:
@@ -65,17 +59,3 @@ def test_pictures_show_overlaps_as_they_are_and_as_cosines() -> None:
     assert raw.values[0, 0] == pytest.approx(4) and cosine.values[0, 0] == pytest.approx(1)
     assert cosine.values[0, 1] == pytest.approx(0.25)
     assert len(last.panels) == 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"data": ("mnits",)}, "unknown data set 'mnits'.*mnist"),
-        ({"components": 1}, "components=1: must be at least 2"),
-        ({"points": 10}, "points=10: must be at least 50"),
-        ({"map_steps": 10}, "map_steps=10: must be at least 250"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        get_study("influence-covariance").at("tiny", **wrong)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 STUDY: Any = get_study("influence-gallery").at("quick")
@@ -20,23 +20,19 @@ DECILES = 10
 
 def made_up(influence: float, distance: float, norm: float) -> xr.Dataset:
     """Errors and isolation that rise by so much from the lowest to the highest tenth."""
-    generator = np.random.default_rng(0)
     rise = {"influence": influence, "distance": distance, "norm": norm}
     slopes = np.array([rise.get(signal, 0.0) for signal in SIGNALS])
     curve = 0.3 + slopes[:, None] * np.linspace(0, 1, DECILES)
-    seeds = STUDY.seeds
-    shape = (1, seeds, len(CLASSIFIERS), len(SIGNALS), DECILES)
-    values = curve + 0.01 * generator.normal(size=shape)
-    asked = ("data", "seed", "classifier", "signal", "decile")
+    shape = (STUDY.seeds, len(CLASSIFIERS), len(SIGNALS), DECILES)
+    values = curve + 0.01 * np.random.default_rng(0).normal(size=shape)
+    asked = ("seed", "classifier", "signal", "decile")
     data = {
         "error": (asked, values),
         "loss": (asked, values),
-        "isolation": (("data", "seed", *asked[3:]), values[:, :, 0]),
-        "mistakes": (asked[:4], values.mean(axis=4)),
-        "alike": (("data", "seed", "compared"), np.full((1, seeds, len(COMPARED)), 0.5)),
-        "share": (("data", "seed"), np.full((1, seeds), 0.5)),
+        "isolation": (("seed", *asked[2:]), values[:, 0]),
+        "mistakes": (asked[:3], values.mean(axis=3)),
     }
-    return xr.Dataset(data, {"data": ["digits"], "seed": np.arange(seeds), **STUDY.coordinates()})
+    return fabricated(STUDY, STUDY.seeds, {**data, "alike": 0.5, "share": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -85,17 +81,3 @@ def test_pictures_and_tables_have_every_signal() -> None:
     assert all(len(panel.curves) == len(SIGNALS) for one in pictures for panel in one.panels)
     tenths, confounders = STUDY.tables(results)
     assert len(tenths.rows) == 3 * len(SIGNALS) and len(confounders.rows) == len(COMPARED)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"data": ("digit",)}, "unknown data set 'digit'.*digits"),
-        ({"samples": 100}, "samples=100: must be at least 200"),
-        ({"components": 0}, "components=0: must be at least 1"),
-        ({"folds": 1}, "folds=1: must be between 2 and 20"),
-    ],
-)
-def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        get_study("influence-gallery").at("tiny", **wrong)

@@ -10,7 +10,6 @@ import xarray as xr
 from made_up_longtail import SEEDS, WAYS, results, study
 
 from rarefy.core.contracts import Study, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
@@ -212,22 +211,3 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
     for seed in range(SEEDS):
         assert len(set(grid.keys[grid.values["seed"] == seed].tolist())) == 1
     assert len(set(grid.keys.tolist())) == SEEDS
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"algorithm": ("simclr", "pruned")}, "needs the share of weights to keep"),
-        ({"images": ("short-tail",)}, "images='short-tail': must be one of long-tail, balanced"),
-        ({"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
-        ({"split": "as-is"}, "means nothing where images are taken as they are"),
-        ({"split": "tail.json"}, "means nothing where images are taken as they are"),
-        ({"evaluations": -1}, "evaluations=-1: must be at least 0"),
-        ({"crop": 1.5}, "crop=1.5: must be a share of the image"),
-        ({"protocols": ("svm",)}, "unknown protocol 'svm'"),
-        ({"epochs": 0}, "epochs=0: must be at least 1"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        get_study("longtail-table").at("tiny", **wrong)

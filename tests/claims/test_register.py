@@ -9,7 +9,7 @@ import pytest
 
 import rarefy
 from rarefy import studies
-from rarefy.core.errors import Busy, RunError, UsageError
+from rarefy.core.errors import Busy, RunError
 from rarefy.sweep.lock import Lock
 
 GOOD = "class Coin:\n    name: str = 'coin'\n    title = 'A coin'\n"
@@ -66,17 +66,6 @@ def test_two_studies_of_one_name_are_refused(
 ) -> None:
     with pytest.raises(RunError, match="a study 'coin' exists already"):
         listed_with({"coin": GOOD, "other": GOOD}, tmp_path, monkeypatch)
-
-
-def test_former_names_are_explained() -> None:
-    with pytest.raises(UsageError, match="watched=2: is called evaluations now"):
-        studies.get_study("sparse-mnist").at("tiny", watched=2)
-
-
-@pytest.mark.parametrize("factor", [1e-300, 0.01, 0.3])
-def test_a_factor_leaves_counts_whole(factor: float) -> None:
-    with pytest.raises(UsageError, match="must leave filters a whole number"):
-        studies.get_study("topk-stages").at("tiny", varied=("filters",), factor=(factor,))
 
 
 def test_a_store_that_is_being_written_can_be_tried_again(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 from sparse_results import made
 
-from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Table
 from rarefy.report.interactive import figure
 from rarefy.report.static import draw_panel
@@ -188,12 +187,6 @@ def test_pictures_can_be_drawn(kind: Any) -> None:
         for panel in picture.panels:
             draw_panel(panel).clear()
             figure(panel)
-
-
-@pytest.mark.parametrize("words", ["project+globl", "project+once", "global"])
-def test_a_rule_that_cannot_be_is_told_before_anything_is_run(words: str) -> None:
-    with pytest.raises(UsageError, match="update='"):
-        SparseCifar100Noise.at("tiny", update=(words,))
 
 
 def test_several_readings_of_a_grid_are_told_apart() -> None:

@@ -1,4 +1,4 @@
-"""``topk-phase``: what it simulates, and what it refuses."""
+"""``topk-phase``: what it simulates, and its verdicts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import xarray as xr
+from made_up_results import fabricated
 
-from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import UsageError
+from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.picture import HeatMap
 from rarefy.core.rng import Draws
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.studies import get_study
+from rarefy.studies.topk.phase.regions import spacing
 from rarefy.sweep.grid import grid_of
 
 TopKPhase: Any = get_study("topk-phase")
@@ -135,31 +138,134 @@ def test_the_first_update_is_that_of_the_gradient_written_out() -> None:
     assert ratio.std() < 1e-3 * ratio.mean()  # in proportion to the noise
 
 
-# ------------------------------------------------------------------------------------- wrong input
+# ------------------------------------------------------------------------------------- the verdicts
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"keep": (0,)}, r"keep=0: coordinates kept of a filter must be in 1\.\.d=200"),
-        ({"keep": (201,)}, r"keep=201: coordinates kept of a filter must be in 1\.\.d=200"),
-        ({"classes": 200}, "classes=200: must be below d=200: each class has a coordinate"),
-        ({"classes": 1}, "classes=1: must be at least 2"),
-        (
-            {"reading": ("gone",)},
-            "reading='gone': must be one of revive, fixed, random, dense, revive0",
-        ),
-        ({"sigma": (0.0,)}, "sigma=0.0: must be positive and finite"),
-        ({"every": 0}, "every=0: must be at least 1"),
-        ({"first": 0}, "first=0: must be at least 1"),
-        ({"precision": "half"}, "precision='half': must be one of float32, tf32"),
-        ({"combine": "product"}, "combine='product': must be one of mean, sum"),
-        ({"labels": "sorted"}, "labels='sorted': must be one of drawn, balanced"),
-        ({"samples": 0}, "samples=0: must be at least 1"),
-        ({"lr": 0.0}, "lr=0.0: must be positive"),
-    ],
+GRID = TopKPhase(
+    sigma=tuple(round(0.1 * i, 1) for i in range(1, 11)), keep=tuple(range(2, 201, 9)), seeds=5
 )
-def test_wrong_input_is_one_line(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as error:
-        TopKPhase.at("paper", **parameters)
-    assert "\n" not in str(error.value)
+SIGMA, KEEP = np.array(GRID.sigma)[:, None], np.array(GRID.keep)[None, :]
+LOWER, UPPER = 120 * np.exp(-1 / (2 * SIGMA**2)), 95 / SIGMA**2
+"""The curves of 002 Fig. 2."""
+EVERYWHERE = np.ones((len(GRID.sigma), len(GRID.keep)), dtype=bool)
+PUBLISHED = (KEEP >= LOWER) & (KEEP <= UPPER)
+
+
+def made_up(region: np.ndarray, train: float = 1e-3, bad: float = 3.0) -> xr.Dataset:
+    """Results of ``GRID`` with test loss 0.02 inside a region, (sigma, keep), ``bad`` outside."""
+    shape = (len(GRID.reading), len(GRID.sigma), len(GRID.keep), GRID.seeds)
+    jitter = 1e-3 * np.random.default_rng(0).random(shape)
+    loss = np.where(region[None, :, :, None], 0.02, bad) + jitter
+    values = {"test_loss": (("reading", "sigma", "keep", "seed"), loss), "train_loss": train}
+    steps = {"first_signal": 0.0045, "first_noise": 0.0045}
+    return fabricated(GRID, GRID.seeds, {**values, **steps})
+
+
+def the(verdicts: list[Verdict], claim: str, words: str = "") -> Verdict:
+    found = [v for v in verdicts if v.claim == claim and words in v.setting]
+    assert len(found) == 1, [v.setting for v in found]
+    return found[0]
+
+
+def outcomes(results: xr.Dataset, **changed: Any) -> list[Verdict]:
+    return dataclasses.replace(GRID, **changed).verdicts(results, "paper")
+
+
+@pytest.fixture(scope="module")
+def as_published() -> list[Verdict]:
+    return outcomes(made_up(PUBLISHED))
+
+
+PARTS = ("S6.1", "S7.1", "S7.2", "S7.3")
+
+
+def test_a_diagram_as_published_holds(as_published: list[Verdict]) -> None:
+    assert [the(as_published, part).outcome for part in PARTS] == ["holds"] * 4
+    others = [v for v in as_published if v.claim in ("S6", "S7")]
+    assert {v.outcome for v in others} == {"holds"}
+    # two more readings with four each, and three of the primary one by cells
+    assert len(others) == 11 and len({v.identity for v in as_published}) == len(as_published)
+    # a seed is one sample, however many cells share its draws
+    assert {verdict.n for verdict in as_published} == {GRID.seeds}
+
+
+@pytest.mark.parametrize("region", [EVERYWHERE, ~EVERYWHERE], ids=["everywhere", "nowhere"])
+def test_a_diagram_of_one_colour_has_neither_edge_nor_trend(region: np.ndarray) -> None:
+    found = outcomes(made_up(region, train=0.5))
+    assert [the(found, part).outcome for part in ("S6.1", "S7.3")] == ["fails"] * 2
+    assert "holds" not in {the(found, part).outcome for part in ("S7.1", "S7.2")}
+    gain = the(found, "S7", "minus the whole diagram's")
+    assert gain.outcome == "fails" and "the whole diagram has 0.7" in gain.note
+    shares = [the(found, "S7", f"cells {side}").outcome for side in ("below", "above")]
+    assert shares == (["fails"] * 2 if region.all() else ["holds"] * 2)
+
+
+def test_a_window_without_a_lower_side_has_no_fitted_constant() -> None:
+    verdicts = outcomes(made_up(KEEP <= UPPER).sel(reading=["revive"]))
+    lower, upper = the(verdicts, "S7.1"), the(verdicts, "S7.2")
+    assert lower.outcome == "fails" and "none in 5 of 5 seeds, published 120" in lower.note
+    assert upper.outcome == "holds" and upper.note.endswith("published 95")
+    assert the(verdicts, "S7", "cells below the lower").outcome == "fails"
+
+
+def test_only_the_algorithm_as_written_is_primary() -> None:
+    one = made_up(PUBLISHED).sel(reading=["revive"])
+    for changed in ({"every": 50}, {"combine": "mean"}):
+        claims = [verdict.claim for verdict in outcomes(one, **changed)]
+        assert claims.count("S6") == 1 and not any("." in claim for claim in claims)
+    assert "pruned every 50 updates" in the(outcomes(one, every=50), "S6").setting
+    # with the mean over filters nothing is trained: of the region nothing is said
+    assert {v.about for v in outcomes(one, combine="mean")} == {"S6"}
+
+
+def test_of_the_theorems_nothing_is_decided_where_their_premises_are_not_met(
+    as_published: list[Verdict],
+) -> None:
+    found = [v for v in as_published if v.about in ("S4", "S5")]
+    assert len(found) == 2 * len(GRID.reading)
+    assert {v.outcome for v in found} == {"premise-not-met"}
+    rescued = the(as_published, "S4", "pruned coordinates may come back")
+    assert rescued.value is not None and -3 < rescued.value < -2.9  # 0.02 against 3
+    assert "SNR is 14/n or more" in rescued.note
+    assert the(outcomes(made_up(PUBLISHED).sel(keep=slice(199))), "S4", "first support").n == 0
+
+
+def test_the_first_update_is_compared_with_the_appendix(as_published: list[Verdict]) -> None:
+    # 0.0045 = lr (1/T)(1 - 1/T) mu: right for the signal, far too large for the noise
+    assert the(as_published, "S12.1").outcome == "holds"
+    assert the(as_published, "S12.2").outcome == "fails"
+    assert "sqrt(2T/n) is 0.316" in the(as_published, "S12.2").note
+    exact = [v for v in as_published if v.claim == ""]
+    assert [v.outcome for v in exact] == ["fails"]
+
+
+def test_published_constants_are_in_the_setting_s_own_units() -> None:
+    """The lower one scales with d, the upper one with sqrt(n)/T."""
+    small = dataclasses.replace(GRID, samples=40, classes=4, d=40, keep=(2, 40))
+    one = made_up(PUBLISHED).sel(reading=["fixed"], seed=[0], sigma=[1.0])
+    caption = small.tables(one)[0].caption
+    assert f"(published: 24 and {95 * np.sqrt(40 / 200) * 10 / 4:.3g})" in caption
+    assert "(published: 120 and 95)" in GRID.tables(one)[0].caption
+
+
+def test_the_curves_lie_over_the_map() -> None:
+    one = made_up(PUBLISHED).sel(reading=["fixed"])
+    panel = GRID.picture(one)[0].panels[0]
+    assert isinstance(panel, HeatMap)
+    curves = {curve.label: curve for curve in panel.curves}
+    lower, upper = curves["published, lower"], curves["published, upper"]
+    np.testing.assert_allclose(lower.y, 120 * np.exp(-1 / (2 * lower.x**2)))
+    np.testing.assert_allclose(upper.y, 95 / upper.x**2)
+
+
+@pytest.mark.parametrize("keep", [(2.0, 11.0, 29.0), (29.0, 2.0, 11.0)])
+def test_the_width_of_the_window_counts_uneven_grids_fairly(keep: tuple[float, ...]) -> None:
+    # edges 2, 6.5, 20, 29
+    assert spacing(np.array(keep))[keep.index(11.0)] == pytest.approx(13.5 / 27)
+
+
+def test_the_premises_are_in_a_table() -> None:
+    one = made_up(EVERYWHERE).sel(reading=["fixed"])
+    tables = {table.name: table for table in GRID.tables(one)}
+    rows = {row[0]: row for row in tables["conditions"].rows}
+    assert rows["SNR"][4:] == ["no", "14.1 times"] and rows["last K"][4] == "no"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 from projected import projected_coefficients
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
@@ -183,9 +183,7 @@ STUDY = TopKRegimes(
 
 def results(**changed: Any) -> xr.Dataset:
     """Everything as the closed form and Theorems 4.2 and 4.3 have it, but for what is changed."""
-    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
-    empty = xr.Dataset(coords=coordinates)
+    empty = xr.Dataset(coords=coordinates_of(STUDY))
     n, classes, snr = empty["samples"], empty["classes"], empty["snr"]
     noise = np.random.default_rng(0).normal(size=STUDY.seeds)
     jitter = xr.DataArray(np.exp(0.01 * noise), dims="seed") * xr.ones_like(empty["read"], float)
@@ -211,7 +209,7 @@ def results(**changed: Any) -> xr.Dataset:
     }
     for name, change in changed.items():
         values[name] = change(values[name], n * snr**2 / classes)
-    data = xr.Dataset(values).assign_coords(coordinates)
+    data = xr.Dataset(values).assign_coords(empty.coords)
     return data.transpose(*STUDY.axes, "seed", "read")
 
 
@@ -296,25 +294,3 @@ def test_below_the_dimension_of_condition_4_1_nothing_is_decided() -> None:
         if verdict.claim:
             assert verdict.outcome == "premise-not-met"
             assert "Condition 4.1: d misses by" in verdict.note
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"snr": (0.0,)}, "snr=0.0: must be positive and finite"),
-        ({"classes": (1, 2)}, "classes=1: must be at least 2"),
-        ({"samples": (2,)}, "samples=2: must be at least the largest number of classes, 3"),
-        ({"d": (3,)}, "d=3: must be above the number of classes, 3"),
-        ({"d": (10**9,), "form": "primal"}, "d=1000000000: with --form primal at most .*use dual"),
-        ({"form": "gram"}, "form=.gram.: must be one of auto, primal, dual"),
-        ({"filters": 0}, "filters=0: must be at least 1"),
-        ({"lr": -1.0}, "lr=-1.0: must be positive and finite"),
-        ({"combine": "max"}, "combine='max': must be one of mean, sum"),
-        ({"labels": "even"}, "labels='even': must be one of drawn, balanced"),
-        ({"reads": (1, 30)}, "reads=.*must rise from 1 or more to steps=60"),
-        ({"reads": (10, 1, 60)}, "reads=.*must rise from 1 or more to steps=60"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        TopKRegimes.at("tiny", **wrong)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of
 
 from rarefy.core.contracts import Context, Verdict
-from rarefy.core.errors import UsageError
 from rarefy.ledger.claims import load_claims
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.studies import get_study
@@ -91,8 +91,6 @@ def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> N
 
 def results(**off: float) -> xr.Dataset:
     """Stage lengths with the lemmas' exponents, plus ``off`` for some quantity."""
-    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
-    coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
     factor = np.array(STUDY.factor)[None, :, None, None]
     jitter = np.exp(
         0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, len(STUDY.levels)))
@@ -103,7 +101,7 @@ def results(**off: float) -> xr.Dataset:
         values = 200 * factor ** powers[:, None, None, None] * np.array(STUDY.levels)
         data[name] = ((*STUDY.axes, "seed", "level"), values[None] * jitter)
     data["nonfinite_step"] = ((*STUDY.axes, "seed"), np.full(jitter.shape[:-1], -1.0))
-    return xr.Dataset(data, coordinates)
+    return xr.Dataset(data, coordinates_of(STUDY))
 
 
 def judged(data: xr.Dataset) -> dict[str, Verdict]:
@@ -177,22 +175,3 @@ def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
     data["gamma_stage"] = data["gamma_stage"].where(~slow)
     verdict = judged(data)["S11.3"]
     assert verdict.outcome == "holds" and verdict.n == STUDY.seeds - 5
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"regime": ("both",)}, "regime='both': must be one of signal, noise"),
-        ({"varied": ("m",)}, "varied='m': must be one of filters, classes"),
-        ({"factor": (0.3,)}, "factor=0.3: must leave filters a whole number"),
-        ({"factor": (0.25,)}, "factor=0.25: needs 2 classes and a sample of each"),
-        ({"factor": (0.0,)}, "factor=0.0: must be positive and finite"),
-        ({"levels": (-1.0,)}, "levels=-1.0: must be positive and finite"),
-        ({"d": 2}, "d=.*: must be above the number of classes"),
-        ({"steps": 0}, "steps=0: must be at least 1"),
-        ({"mu": 0.0}, "mu=0.0: must be positive and finite"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        TopKStages.at("tiny", **wrong)

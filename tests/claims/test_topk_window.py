@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from made_up_results import coordinates_of, fabricated
 
 from rarefy.core.contracts import Verdict
 from rarefy.studies import get_study
@@ -20,14 +21,13 @@ SIGMA, KEEP = np.array(STUDY.sigma), np.array(STUDY.keep, dtype=float)
 
 def made_up(window: float = 0.02, few: float = 0.69, train: float = 4e-4) -> xr.Dataset:
     """Test loss in the window and at the loud noise; 0.6 elsewhere."""
-    axes = {name: list(getattr(STUDY, name)) for name in STUDY.axes} | {"seed": range(STUDY.seeds)}
-    shape = tuple(len(values) for values in axes.values())
+    dims = (*STUDY.axes, "seed")
+    shape = tuple(len(coordinates_of(STUDY)[dim]) for dim in dims)
     loss = np.full(shape, 0.6) + 1e-4 * np.random.default_rng(0).random(shape)
     inside, _ = spoken_of(STUDY, SIGMA, KEEP)
     loss[:, inside] = window
     loss[:, 1] = few
-    values = {"test_loss": loss, "train_loss": np.full(shape, train)}
-    return xr.Dataset({name: (tuple(axes), value) for name, value in values.items()}, axes)
+    return fabricated(STUDY, STUDY.seeds, {"test_loss": (dims, loss), "train_loss": train})
 
 
 def judged(results: xr.Dataset) -> dict[str, Verdict]:

@@ -1,19 +1,21 @@
-"""Few numbers for many directions say the same as the table with all of them."""
+"""Spectra of the noise: few numbers say the same as a table with all directions; structures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_noise import homogeneous, special_direction
 
 from rarefy.core.errors import UsageError
+from rarefy.core.rng import Draws, key
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum, spectrum_for
-from rarefy.data.noise_structure import gram
+from rarefy.data.noise_structure import gram, special_axes
 from rarefy.theory.benign import noise_correlation_ratio
 
 F64 = torch.float64
@@ -115,7 +117,69 @@ def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
     assert found.eigenvalues.numel() == 3 * 3 * 7 and found.d.tolist() == [1e9]
 
 
-# ------------------------------------------------------------------------------------------- errors
+# --------------------------------------------------------------------------------------- structures
+
+
+def draws_of(groups: int, *name: object) -> Draws:
+    return Draws([key("structure", *name, group) for group in range(groups)], dtype=torch.float64)
+
+
+# ------------------------------------------------------------------------------------- the formulas
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    classes=st.integers(2, 4),
+    extra=st.integers(1, 5),
+    seed=st.integers(0, 10**6),
+    symmetric=st.booleans(),
+)
+def test_gram_is_that_of_the_matrices(classes: int, extra: int, seed: int, symmetric: bool) -> None:
+    d, draws = classes + extra, draws_of(2, "gram", seed)
+    table = 3 * draws.uniform("table", (classes, d))
+    table[:, :, :classes] = 0
+    basis = torch.linalg.qr(draws.normal("basis", (d, d))).Q[:, None]
+    matrices = basis * table[:, :, None, :]  # U Lambda_k
+    if symmetric:
+        matrices = matrices @ basis.transpose(2, 3)
+    plain = torch.stack(
+        [
+            torch.stack([(a.T @ b).square().sum() for a in group for b in group])
+            for group in matrices
+        ]
+    ).reshape(2, classes, classes)
+    torch.testing.assert_close(gram(table), plain)
+
+
+def test_gram_by_hand() -> None:
+    table = torch.tensor([[[0.0, 0, 2, 1, 0], [0, 0, 1, 1, 3]]])
+    # |A_0^T A_0|^2 = 16 + 1, |A_0^T A_1|^2 = 4 + 1, |A_1^T A_1|^2 = 1 + 1 + 81
+    assert gram(table).tolist() == [[[17.0, 5.0], [5.0, 83.0]]]
+
+
+# ------------------------------------------------------------------------------------------ presets
+
+
+@given(st.integers(2, 5), st.integers(0, 8), st.data())
+def test_special_directions_have_their_rank_and_one_other_eigenvalue(
+    classes: int, extra: int, data: st.DataObject
+) -> None:
+    d = 2 * classes + extra
+    most = d - classes
+    rank = data.draw(st.one_of(st.none(), st.integers(classes, most)))
+    table = special_direction(3.0, d, classes, base=0.5, rank=rank)
+    assert table.shape == (1, classes, d)
+    there = table > 0
+    assert bool((there.sum(dim=2) == (most if rank is None else rank)).all())
+    assert bool(((table == 3.0).sum(dim=2) == 1).all())
+    assert torch.equal((table[0] == 3.0).long().argmax(dim=1), special_axes(classes))
+    assert bool(((table == 0.5) | (table == 3.0) | ~there).all())
+    common = gram(there.double())[0]
+    off = ~torch.eye(classes, dtype=torch.bool)
+    assert bool((common[off] == common.max()).all())
+
+
+# ----------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -126,10 +190,13 @@ def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
             "d=1000000000: too many directions to write out; use the dual form",
         ),
         *(
-            (lambda gamma=gamma: spectrum_for(gamma, 10, 3), f"gamma={gamma}: .* is .1, 1e150")
+            (lambda gamma=gamma: spectrum_for(gamma, 10, 3), f"gamma={gamma}: .* is .1, 1e150.*")
             for gamma in (0.999, -1.0, float("nan"), float("inf"))
         ),
-        (lambda: spectrum_for(2.0, 10, 3, rank=8), "rank=8: must be in 3..7 with 3 classes and d"),
+        (
+            lambda: spectrum_for(2.0, 10, 3, rank=8),
+            "rank=8: must be in 3..7 with 3 classes and d.*",
+        ),
         (
             lambda: kinds([[2, 1], [0, 2]], [1.0]).table(),
             r"count=\[7.0, 8.0\]: all runs need the same d",
@@ -153,9 +220,35 @@ def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
             lambda: Spectrum(torch.zeros(1, 2, 4), torch.tensor([[1.0, 1, 1, 2]])),
             "count=2.0: must be 1 for the first 4 kinds: features, special directions",
         ),
+        (lambda: gram(torch.zeros(1, 1, 5)), "classes=1: must be at least 2"),
+        (lambda: gram(torch.zeros(1, 3, 3)), "classes=3: must be below d=3: noise needs direct.*"),
+        (lambda: gram(-torch.ones(1, 2, 3)), "eigenvalues=-1.0: must be finite and at least 0"),
+        (lambda: gram(math.nan * torch.ones(1, 2, 3)), "eigenvalues=nan: must be finite and .* 0"),
+        (lambda: gram(torch.ones(2, 5)), r"eigenvalues=\(2, 5\): must be \(group, classes, d\)"),
+        (lambda: gram(torch.ones(1, 2, 5)), "eigenvalues=1.0: must be 0 on the first 2 axes: .*"),
+        (
+            lambda: special_direction(1.0, 10, 3, rank=8),
+            "rank=8: must be in 3..7 with 3 classes and d=10",
+        ),
+        (
+            lambda: special_direction(1.0, 10, 3, rank=0),
+            "rank=0: must be in 3..7 with 3 classes and d=10",
+        ),
+        (
+            lambda: special_direction(1.0, 5, 3),
+            "rank=2: there is no room for any with 3 classes and d=5",
+        ),
+        (
+            lambda: special_direction(0.0, 8, 2),
+            "special=0.0: a special eigenvalue must be more.* 0",
+        ),
+        (
+            lambda: special_direction(1.0, 8, 2, base=0.0),
+            "base=0.0: must be finite and more than 0",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_named(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
+def test_what_is_outside_the_model_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}$") as error:
         call()
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)

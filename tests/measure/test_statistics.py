@@ -146,6 +146,8 @@ def test_wrong_words_are_refused() -> None:
         judge_bound(IDENTITY, [1.0], 1.0, "above")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"0\.\.3"):
         judge_fraction(IDENTITY, 4, 3, 0.5)
+    with pytest.raises(UsageError, match="direction='up': must be 'positive' or 'negative'"):
+        judge_difference(IDENTITY, [1.0, 2.0], "up")  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------- differences
@@ -198,8 +200,3 @@ def test_a_difference_is_shown_with_its_interval_and_judged_at_its_level() -> No
     assert alone.measured == "mean 5" and alone.interval is None
     nothing = judge_difference(IDENTITY, [], "negative")
     assert nothing.measured == "mean undefined" and nothing.interval is None and nothing.n == 0
-
-
-def test_a_direction_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="direction='up': must be 'positive' or 'negative'"):
-        judge_difference(IDENTITY, [1.0, 2.0], "up")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The CNN for small images: how often it halves, how wide it is, what it costs."""
+"""The CNN for small images (how often it halves, its width, its cost), and LeNet."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import nn
 
 from rarefy.core.errors import UsageError
 from rarefy.nets.image_cnn import LEAST, ImageCNN, default_width, halvings
+from rarefy.nets.lenet import LeNet
 from rarefy.pruning.finishing.removal import remove_zero_filters
 
 
@@ -80,3 +81,28 @@ def test_filters_of_zeros_can_be_removed_everywhere() -> None:
 def test_a_width_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="width=0: must be at least 1"):
         ImageCNN(1, 8, 10, width=0)
+
+
+# -------------------------------------------------------------------------------------------- LeNet
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [4, 8, 15, 28, 32])
+def test_lenet_gives_a_row_of_answers_for_each_image(size: int, channels: int) -> None:
+    assert LeNet(channels, size, 7)(torch.rand(3, channels, size, size)).shape == (3, 7)
+
+
+def test_parameters_are_those_of_five_layers() -> None:
+    def expected(channels: int, size: int, classes: int) -> int:
+        places = (size // 4) ** 2
+        convolutions = (25 * channels + 1) * 6 + (25 * 6 + 1) * 16
+        return convolutions + (16 * places + 1) * 120 + 121 * 84 + 85 * classes
+
+    for channels, size, classes in ((1, 8, 10), (1, 28, 10), (3, 32, 100)):
+        found = sum(each.numel() for each in LeNet(channels, size, classes).parameters())
+        assert found == expected(channels, size, classes)
+
+
+def test_too_small_images_are_refused() -> None:
+    with pytest.raises(UsageError, match="size=3: must be at least 4 pixels for LeNet"):
+        LeNet(1, 3, 10)

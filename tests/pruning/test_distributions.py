@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -86,12 +87,6 @@ def test_erk_keeps_the_budget_caps_at_one_and_prunes_large_layers_more(
                 assert ratios[0] * sum(shapes[name]) / size[name] >= 1 - 1e-9
 
 
-def test_erk_needs_a_share() -> None:
-    with pytest.raises(UsageError) as error:
-        layer_keeps(SHAPES, 3, "erk")
-    assert str(error.value) == "keep=3: distribution='erk' spreads a share, not a count"
-
-
 # ---------------------------------------------------------------------------------- given shares
 
 
@@ -102,24 +97,23 @@ def test_the_first_pattern_that_matches_a_weight_or_its_layer_counts() -> None:
     assert layer_keeps(SHAPES, 0.5, {}) == dict.fromkeys(SHAPES, 0.5)
 
 
-def test_a_pattern_that_matches_nothing_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    ("keep", "distribution", "message"),
+    [
+        (3, "erk", "keep=3: distribution='erk' spreads a share, not a count"),
+        (0.5, {"a": 1.2}, "distribution['a']=1.2: a share must lie in (0, 1]"),
+        (
+            0.5,
+            {"a": 0.1, "d*": 0.2},
+            "distribution: pattern 'd*' matches none of a.weight, b.weight, c.weight",
+        ),
+        *(
+            (0.5, word, f"distribution={word!r}: must be 'uniform', 'erk' or {{pattern: keep}}")
+            for word in ("even", "ERK", 3)
+        ),
+    ],
+)
+def test_what_cannot_be_spread_is_named(keep: float, distribution: Any, message: str) -> None:
     with pytest.raises(UsageError) as error:
-        layer_keeps(SHAPES, 0.5, {"a": 0.1, "d*": 0.2})
-    assert str(error.value) == (
-        "distribution: pattern 'd*' matches none of a.weight, b.weight, c.weight"
-    )
-
-
-def test_a_bad_share_of_a_pattern_names_the_pattern() -> None:
-    with pytest.raises(UsageError) as error:
-        layer_keeps(SHAPES, 0.5, {"a": 1.2})
-    assert str(error.value) == "distribution['a']=1.2: a share must lie in (0, 1]"
-
-
-@pytest.mark.parametrize("distribution", ["even", "ERK", 3])
-def test_an_unknown_distribution_is_refused(distribution: object) -> None:
-    with pytest.raises(UsageError) as error:
-        layer_keeps(SHAPES, 0.5, distribution)  # type: ignore[arg-type]
-    assert str(error.value) == (
-        f"distribution={distribution!r}: must be 'uniform', 'erk' or {{pattern: keep}}"
-    )
+        layer_keeps(SHAPES, keep, distribution)
+    assert str(error.value) == message

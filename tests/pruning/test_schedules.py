@@ -62,18 +62,6 @@ def test_freezing_ends_a_schedule_with_a_last_choice() -> None:
     assert gradual(0, 6).frozen_at(6) == gradual(0, 6)
 
 
-def test_freezing_too_early_is_refused() -> None:
-    with pytest.raises(UsageError) as error:
-        gradual(0, 6).frozen_at(5)
-    assert str(error.value) == "freeze_at=5: a gradual schedule ends at 6: freeze then"
-    with pytest.raises(UsageError) as error:
-        periodic(2, begin=4).frozen_at(3)
-    assert str(error.value) == "freeze_at=3: must not be before begin=4"
-    with pytest.raises(UsageError) as error:
-        constant().frozen_at(-1)
-    assert str(error.value) == "freeze_at=-1: must not be before begin=0"
-
-
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
@@ -85,6 +73,9 @@ def test_freezing_too_early_is_refused() -> None:
         (gradual, (5, 4), "end=4: must not be before begin=5"),
         (gradual, (5, 5), "end=5: a gradual schedule needs an end after 5"),
         (gradual, (5, None), "end=None: a gradual schedule needs an end after 5"),
+        (gradual(0, 6).frozen_at, (5,), "freeze_at=5: a gradual schedule ends at 6: freeze then"),
+        (periodic(2, begin=4).frozen_at, (3,), "freeze_at=3: must not be before begin=4"),
+        (constant().frozen_at, (-1,), "freeze_at=-1: must not be before begin=0"),
     ],
 )
 def test_impossible_schedules_are_refused(make: Any, arguments: Any, message: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import made_up
+from small_trainings import instead_of_digits, made_up
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
@@ -38,12 +38,6 @@ def train(**options: Any) -> Outcome:
     changes = options.pop("changes", Augmentation())
     asked = Task("digits", "small_trainings:tiny", recipe, changes, 16, **options)
     return train_one(asked, PruningSpec(), 5, Context())
-
-
-def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:
-    image_data._loaded.cache_clear()
-    image_data._halves.cache_clear()
-    monkeypatch.setattr(image_data, "load_images", lambda name: data)
 
 
 def test_training_scores_ask_images_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 
 from rarefy.tools.comparison import comparison
+from rarefy.tools.train_images import TrainImages
 
 T_2 = 4.302652729911275
 """Student's t at 97.5 % with 2 degrees of freedom."""
 ACCURACY = {1.0: [0.90, 0.92, 0.94], 0.3: [0.91, 0.94, 0.96], 0.1: [0.80, 0.83, 0.83]}
 
 
-IMAGES = 1000
+IMAGES, CLASSES = 1000, ("true_class", "answered_class")
 """Test images of each of two classes."""
 
 
@@ -27,34 +29,22 @@ def results(
     """As ``rarefy train`` stores them, as good in one class as in the other; a test noise of 1
     takes 0.5 from every accuracy."""
     accuracy = accuracy or ACCURACY
-    test = np.array(list(accuracy.values()))[None, None, None]  # update, drawn, noise, keep, seed
-    test = np.repeat(test, len(noise), axis=2)
-    axes = ("update", "noise_resampling", "noise", "keep", "seed")
-    kept = np.array(list(accuracy))[None, None, None, :, None] + 0 * test
+    test, run, by_class = np.array(list(accuracy.values())), ("keep", "seed"), CLASSES
+    given = {"keep": tuple(accuracy), "noise": noise, "classes": ("cat", "dog")}
+    study = TrainImages.at("tiny", test_noise=(0.0, 1.0), epochs=2, **given)
     both = np.stack([test, test - 0.5], axis=-1)
     right, wrong = IMAGES * both, IMAGES * (1 - both)
     confusion = np.stack([np.stack([right, wrong], -1), np.stack([wrong, right], -1)], -2)
-    by_class = ("true_class", "answered_class")
-    return xr.Dataset(
-        {
-            "test_accuracy": ((*axes, "test_noise"), both),
-            "epoch_accuracy": ((*axes, "epoch"), np.stack([0 * test, test / 2 + 0.5], axis=-1)),
-            "kept": (axes, kept + 0.01),
-            "nonfinite_step": (axes, np.where(np.isnan(test), np.nan, -1.0)),
-            "confusion": ((*axes, "test_noise", *by_class), confusion),
-            "train_images": ((*axes, "true_class"), np.full((*test.shape, 2), 50.0)),
-        },
-        {
-            "update": ["project"],
-            "noise_resampling": ["fresh"],
-            "noise": list(noise),
-            "keep": list(accuracy),
-            "seed": np.arange(test.shape[-1]),
-            "test_noise": [0.0, 1.0],
-            "true_class": ["cat", "dog"],
-            "answered_class": ["cat", "dog"],
-        },
-    )
+    values = {
+        "test_accuracy": ((*run, "test_noise"), both),
+        "epoch_accuracy": ((*run, "epoch"), np.stack([0 * test, test / 2 + 0.5], axis=-1)),
+        "kept": (run, np.array(list(accuracy))[:, None] + 0 * test + 0.01),
+        "confusion": ((*run, "test_noise", *by_class), confusion),
+        "train_images": 50.0,
+    }
+    lost = xr.DataArray(np.where(np.isnan(test), np.nan, -1.0), dims=run)
+    made = fabricated(study, test.shape[1], values)
+    return made.assign(nonfinite_step=lost.broadcast_like(made["kept"]))
 
 
 def rows(*args: Any, **options: Any) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_results import fabricated
 from numpy.typing import NDArray
 
 from rarefy.measure.class_report import COLUMNS
@@ -17,6 +18,7 @@ from rarefy.tools.judged_classes import (
     judged,
     warnings_of,
 )
+from rarefy.tools.train_images import TrainImages
 
 NAMES = ["many", "some", "few"]
 ASKED = np.array([400, 200, 100])
@@ -37,28 +39,17 @@ def results(
     seeds: int = 5,
     pixels: tuple[float, ...] = (90.0, 20.0, 0.0),
 ) -> xr.Dataset:
-    axes = ("update", "noise_resampling", "noise", "keep", "seed")
-    shape = (1, 1, 1, len(networks), seeds)
+    study = TrainImages.at("tiny", keep=tuple(networks), classes=tuple(NAMES))
     counted = [
         [confusion(*one, seed=seed % 3) for seed in range(seeds)] for one in networks.values()
     ]
     by_class = ("true_class", "answered_class")
-    pixel = np.broadcast_to(confusion(*pixels), (*shape, 3, 3)).copy()
-    return xr.Dataset(
-        {
-            "confusion": (
-                (*axes, "test_noise", *by_class),
-                np.array(counted)[None, None, None, :, :, None],
-            ),
-            "pixel_confusion": ((*axes, *by_class), pixel),
-            "train_images": ((*axes, "true_class"), np.broadcast_to(TRAIN, (*shape, 3)).copy()),
-        },
-        {
-            **{"update": ["project"], "noise_resampling": ["fresh"], "noise": [0.0]},
-            **{"keep": list(networks), "seed": np.arange(seeds), "test_noise": [0.0]},
-            **{"true_class": NAMES, "answered_class": NAMES},
-        },
-    )
+    values = {
+        "confusion": (("keep", "seed", *by_class), np.array(counted)),
+        "pixel_confusion": (by_class, confusion(*pixels)),
+        "train_images": (("true_class",), TRAIN),
+    }
+    return fabricated(study, seeds, values)
 
 
 GOOD = (95.0, 90.0, 80.0)

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 import torch
 from folders import seen_in
-from small_trainings import Enough, made_up, stopped_after, tiny
+from small_trainings import Enough, instead_of_digits, made_up, stopped_after, tiny
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import OutputFolder
-from rarefy.data.images import ImageData
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
 from rarefy.tools.sparse_training import Outcome, Task, train_one
@@ -49,12 +48,6 @@ def task(**options: Any) -> Task:
 def train(spec: PruningSpec | None = None, **options: Any) -> Outcome:
     context = options.pop("context", Context())
     return train_one(task(**options), spec or PruningSpec(), KEY, context)
-
-
-def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:
-    image_data._loaded.cache_clear()
-    image_data._halves.cache_clear()
-    monkeypatch.setattr(image_data, "load_images", lambda name: data)
 
 
 def test_the_same_key_gives_the_same_outcome_and_another_another() -> None:

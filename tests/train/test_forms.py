@@ -26,7 +26,7 @@ from rarefy.measure.generalisation import scores_of
 from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
 from rarefy.train.descent import State, Trajectory, descend
 from rarefy.train.forms import by_responses, check_form, train_unpruned
-from rarefy.train.gram_classifier import GramClassifier, start_of
+from rarefy.train.gram_classifier import GramClassifier, is_cheaper, start_of
 from rarefy.train.optimisers import Sgd
 from rarefy.train.patch_classifier import PatchClassifier
 
@@ -227,3 +227,35 @@ def test_an_unknown_form_is_named() -> None:
         with pytest.raises(UsageError, match=message) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------- the parts
+
+
+def test_the_loss_of_responses_is_that_of_the_filters() -> None:
+    samples, _, start = class_noise(True, False)
+    by_weights = PatchClassifier.of(samples, 0.25).loss({"filters": start})
+    by_gram = GramClassifier.of(samples, 0.25).loss(start_of(start, samples))
+    torch.testing.assert_close(by_gram, by_weights, rtol=1e-12, atol=0)
+
+
+def test_which_form_is_cheaper() -> None:
+    one = torch.ones(1)
+    data = SignalNoise(2, 8, one, one)
+    assert is_cheaper(data.sample(Draws([1]), 13))  # 15 patches, 2 d = 16
+    assert not is_cheaper(data.sample(Draws([1]), 14))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_smaller_product_is_taken_only_where_it_is_the_same(shared: bool) -> None:
+    samples, _, start = signal_noise(shared)
+    given = start_of(start, samples)
+    short = GramClassifier.of(samples, 1.0)
+    assert short.noise_apart
+    found, expected = ({name: v.clone() for name, v in given.items()} for _ in range(2))
+    short.step(found, 0.5)
+    dataclasses.replace(short, noise_apart=False).step(expected, 0.5)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(found["responses"], given["responses"])
+    changed = dataclasses.replace(samples, noise=samples.noise + 1e-9)
+    assert not GramClassifier.of(changed, 1.0).noise_apart

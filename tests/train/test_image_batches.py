@@ -212,17 +212,11 @@ def test_batches_draw_from_no_global_generator() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_a_negative_shift_is_refused() -> None:
-    with pytest.raises(UsageError, match="shift=-1: must be at least 0 pixels"):
-        Augmentation(shift=-1)
-
-
 @pytest.mark.parametrize("noise", [-0.1, math.inf, math.nan])
-def test_noise_must_be_finite(noise: float) -> None:
+def test_what_makes_no_batch_is_refused(noise: float) -> None:
     with pytest.raises(UsageError, match="noise=.*must be finite and at least 0"):
         Augmentation(noise=noise)
-
-
-def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(UsageError, match="shift=-1: must be at least 0 pixels"):
+        Augmentation(shift=-1)
     with pytest.raises(UsageError, match="batch=0: must be at least 1"):
         batches(numbered(5), batch=0)

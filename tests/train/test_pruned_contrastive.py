@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from small_contrastive import Small, naive_formula_5, random_attention, small
-from small_pruned_steps import (
-    BIASES,
-    DECAY,
-    ETA,
-    EXACT,
-    FRESH,
-    NEURONS,
-    RUNS,
-    SAMPLES,
-    one_step,
-    trained,
-    with_pruning,
-)
 from torch import Tensor
 
 from rarefy.data.sparse_coding import Pairs
 from rarefy.pruning.masks import keep_largest, neuron_norms
-from rarefy.pruning.update_rules import UPDATE_RULES
-from rarefy.train.descent import automatic_gradients
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
+from rarefy.train.contrastive import Contrastive
+from rarefy.train.descent import automatic_gradients, descend
 from rarefy.train.losses import softmax_weights
-from rarefy.train.neuron_pruning import NEVER
+from rarefy.train.neuron_pruning import NEVER, NeuronPruning
+from rarefy.train.optimisers import Sgd
+
+EXACT = 1e-12
+ETA, DECAY = 0.4, 0.01
+RUNS, NEURONS, SAMPLES, WARM = 2, 6, 10, 15
+FRESH = WARM + 1
+"""the step whose batch the trained state has not seen"""
+BIASES = ("none", "equal", "of norm")
+
+
+def trained(bias: str, **options: Any) -> Small:
+    """A state after ``WARM`` unpruned steps: with no bias, with much the same bias for all neurons
+    from the beginning, or with one in proportion to the norm, as the rule (284) sets it at T1."""
+    case = small(
+        name="pruned",
+        runs=RUNS,
+        neurons=NEURONS,
+        eps=(1.0, 0.7, 0.5),
+        bias=0.1 if bias == "equal" else 0.0,
+        **options,
+    )
+    weights = descend(
+        case.problem,
+        case.parameters,
+        lambda step: case.data.sample(case.draws, SAMPLES, step),
+        Sgd(ETA, weight_decay=DECAY),
+        WARM,
+    ).parameters["weights"]
+    if bias == "of norm":
+        case.problem.bias.value = 0.3 * neuron_norms(weights)
+    return replace(case, weights=weights)
+
+
+def with_pruning(case: Small, alpha: float | list[float], rule: str = "dense") -> Contrastive:
+    share = torch.tensor(alpha, dtype=torch.float64).expand(RUNS)
+    start = torch.zeros(RUNS, dtype=torch.int64)
+    return replace(
+        case.problem, pruning=NeuronPruning(share, start, rule_codes([rule] * RUNS), NEURONS)
+    )
+
+
+def one_step(
+    case: Small, problem: Contrastive, batch: Pairs, decay: float = DECAY, automatic: bool = False
+) -> Tensor:
+    """The weights after one step of Algorithm 1 from the case's weights."""
+    return descend(
+        problem,
+        case.parameters,
+        lambda step: batch,
+        Sgd(ETA, weight_decay=decay),
+        1,
+        pruning=problem.pruning,
+        automatic=automatic,
+    ).parameters["weights"]
+
 
 PAIRED = 1e-10
 """Relative to the largest entry of each neuron's own difference."""
@@ -211,3 +255,71 @@ def test_the_pruned_gradient_by_hand_is_autograds(tokens: int, spread: str) -> N
     torch.testing.assert_close(loss, auto_loss, rtol=EXACT, atol=0)
     for run in range(RUNS):
         assert_neurons_close(found["weights"][run], expected["weights"][run], 1e-11)
+
+
+# -------------------------------------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_what_is_left_out_moves_under_dense_stays_under_masked_and_is_zero_under_project(
+    bias: str,
+) -> None:
+    case = trained(bias)
+    batch = case.data.sample(case.draws, SAMPLES, FRESH)
+    after: dict[str, Tensor] = {}
+    for rule in UPDATE_RULES:
+        problem = with_pruning(case, 0.5, rule)
+        after[rule] = one_step(case, problem, batch)
+        kept = problem.pruning.kept  # type: ignore[union-attr]
+    assert (~kept).sum(dim=1).tolist() == [3, 3]
+    decayed = (1 - ETA * DECAY) * case.weights
+    assert ((after["dense"] - decayed)[~kept].abs().amax(dim=1) > 1e-4).all()
+    assert torch.equal(after["masked"][~kept], case.weights[~kept])
+    assert not after["project"][~kept].any()
+    # one step moves the kept neurons alike under all three
+    for rule in ("masked", "project"):
+        torch.testing.assert_close(after[rule][kept], after["dense"][kept], rtol=EXACT, atol=EXACT)
+
+
+def test_a_project_step_is_the_unpruned_step_of_the_zeroed_weights() -> None:
+    case = trained("of norm")
+    batch = case.data.sample(case.draws, SAMPLES, FRESH)
+    found = one_step(case, with_pruning(case, 0.5, "project"), batch)
+    kept = keep_largest(neuron_norms(case.weights), NEURONS // 2)
+    zeroed = replace(case, weights=case.weights * kept[:, :, None])
+    expected = one_step(zeroed, case.problem, batch)
+    torch.testing.assert_close(found, expected, rtol=EXACT, atol=EXACT)
+
+
+@pytest.mark.parametrize("automatic", [False, True], ids=["by hand", "autograd"])
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_neuron_once_zero_stays_zero_for_ever(bias: str, automatic: bool) -> None:
+    """h_i and its gradient vanish at w_i = 0, so ``project`` prunes for good in this model."""
+    case = trained(bias)
+    pruned = with_pruning(case, 0.5, "project")
+    pruning, masks = pruned.pruning, list[Tensor]()
+    assert pruning is not None
+
+    def ten_steps(problem: Contrastive, weights: Tensor, first: int) -> Tensor:
+        return descend(
+            problem,
+            {"weights": weights},
+            lambda step: case.data.sample(case.draws, SAMPLES, first + step),
+            Sgd(ETA, weight_decay=DECAY),
+            10,
+            pruning=problem.pruning,
+            after_update=lambda state: masks.append(pruning.kept),
+            automatic=automatic,
+        ).parameters["weights"]
+
+    weights = ten_steps(pruned, case.weights, FRESH)
+    zero = ~weights.any(dim=2)
+    assert zero.sum(dim=1).tolist() == [3, 3]
+    assert all(torch.equal(mask, ~zero) for mask in masks)
+    batch = case.data.sample(case.draws, SAMPLES, 50)
+    for problem in (pruned, case.problem):
+        gradient = problem.gradients({"weights": weights}, batch)[1]["weights"]
+        assert not gradient[zero].any() and gradient[~zero].any(dim=1).all()
+    # even when nothing is pruned any more
+    later = ten_steps(case.problem, weights, 100)
+    assert torch.equal(~later.any(dim=2), zero)

@@ -44,11 +44,6 @@ def test_retrieval_of_views_alike_of_noise_and_of_nothing() -> None:
     assert abs(np.mean(found) - 1 / 79) < 4 * error
 
 
-def test_retrieval_needs_two_views_of_each() -> None:
-    with pytest.raises(UsageError, match=r"second=\(3, 2\): must have the shape \(4, 2\)"):
-        instance_retrieval(torch.ones(4, 2), torch.ones(3, 2))
-
-
 # ----------------------------------------------------------------------------------------- the view
 
 
@@ -92,6 +87,8 @@ def test_views_of_one_image_are_on_one_side() -> None:
 
 
 def test_readable_errors() -> None:
+    with pytest.raises(UsageError, match=r"second=\(3, 2\): must have the shape \(4, 2\)"):
+        instance_retrieval(torch.ones(4, 2), torch.ones(3, 2))
     rows = drawn(10, 2)
     with pytest.raises(UsageError, match="targets and groups=9: must be one per row, 10"):
         readable(rows, rows[:9], torch.arange(10))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_longtail import CPU, KNN, task
+from small_longtail import CPU, KNN, stopping, task
 from torch import Tensor
 
 from rarefy.core.contracts import Context
@@ -133,18 +132,6 @@ def test_a_training_past_its_best_says_so(
     trained("simclr", watched=(1, 2))
     words = "one: over-trained: held-out kNN accuracy peaked at 90.0 % (epoch 1)"
     assert (words in "\n".join(logged)) is said
-
-
-def stopping(scratch: Path, after: int) -> Context:
-    """A context in which time is over after so many updates."""
-    stop, done = threading.Event(), []
-
-    def advance(amount: float) -> None:
-        done.append(amount)
-        if len(done) >= after:
-            stop.set()
-
-    return Context(scratch=scratch, stop=stop, advance=advance)
 
 
 @pytest.mark.parametrize("method", ["simclr", "branches:0.3"])

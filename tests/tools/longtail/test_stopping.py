@@ -3,7 +3,6 @@ computation has it, through any stop, and never by test images."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_longtail import task
+from small_longtail import stopping, task
 from torch import Tensor
 
 from rarefy.core.contracts import Context
@@ -151,7 +150,7 @@ def test_stopped_by_a_deadline_it_ends_the_same(
     first, _ = load_backbone(tmp_path / "whole" / "one.pt")
     for after in (4, 7, 11):  # of 3 updates an epoch
         with pytest.raises(OutOfTime):
-            trained(method, context=_ending(tmp_path / "scratch", after))
+            trained(method, context=stopping(tmp_path / "scratch", after))
         context = Context(scratch=tmp_path / "scratch", models=OutputFolder(tmp_path / f"{after}"))
         again = trained(method, context=context)
         assert again.history == whole.history
@@ -215,15 +214,3 @@ def test_without_labels_the_last_is_kept_and_ranks_are_seen(tmp_path: Path) -> N
 
 def _same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one)
-
-
-def _ending(scratch: Path, after: int) -> Context:
-    """Time is over after so many updates."""
-    stop, done = threading.Event(), []
-
-    def advance(amount: float) -> None:
-        done.append(amount)
-        if len(done) >= after:
-            stop.set()
-
-    return Context(scratch=scratch, stop=stop, advance=advance)

@@ -29,7 +29,7 @@ WORLDS: dict[str, type[paths.SweepPath]] = {
     "noise": TailPath,
 }
 """The path through each."""
-BELOW_ONE = Rule("must be between 0 and 1", lambda value: 0 < value < 1)
+BELOW_ONE = Rule("must be above 0 and below 1", lambda value: 0 < value < 1)
 FOUND = {
     "boundary": "where the outcome turns, log10 along the path",
     "outside": "1: beyond the upper end, -1: below the lower one, 0: found",
