@@ -246,7 +246,7 @@ def test_cells_are_what_a_plain_loop_gives() -> None:
 
 
 def test_a_run_that_explodes_has_no_error_rather_than_none() -> None:
-    study = tiny(schedule=("trained",), trained_lr=1e39, trained_steps=5)
+    study = tiny(schedule=("trained",), strength=(1e30,), trained_lr=1e30, trained_steps=5)
     found = study.simulate(grid_of(study).cells(np.arange(3)), Context())
     lost = found["nonfinite_step"] >= 0
     assert lost.any() and np.isnan(found["test_error"][lost]).all()
