@@ -30,12 +30,19 @@ class ResNet9(nn.Module):
             _Residual(8 * width),
         )
         self.left = -(-size // 8)
-        self.head = nn.Linear(8 * width, classes)
+        self.head = _SmallAnswers(8 * width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        found = functional.max_pool2d(self.layers(images), self.left)
-        answers: Tensor = self.head(found.flatten(1))
-        return ANSWERS * answers
+        features = functional.max_pool2d(self.layers(images), self.left)
+        answers: Tensor = self.head(features.flatten(1))
+        return answers
+
+
+class _SmallAnswers(nn.Linear):
+    """A layer of its own, so that a backbone without it has the features as they are."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return ANSWERS * super().forward(features)
 
 
 class _Residual(nn.Module):
