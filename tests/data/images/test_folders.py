@@ -100,6 +100,16 @@ def test_sizes_and_channels(tmp_path: Path) -> None:
     assert load_images(tmp_path).shape == (3, 32, 32)
 
 
+def test_photographs_are_said_to_be_cut(tmp_path: Path) -> None:
+    _split(tmp_path)
+    assert load_images(tmp_path).notes == ()
+    whole = _image(tmp_path / "train" / "cat" / "photo.png", 1, side=40)
+    said = "1 of 13 images seen as the middle square at 8 x 8 pixels (--size changes that)"
+    with Image.open(whole) as image:
+        image.resize((40, 30)).save(whole)
+    assert load_images(tmp_path, size=8).notes == (said,)
+
+
 def test_all_grey_is_one_channel_and_some_grey_is_three(tmp_path: Path) -> None:
     for label, name in enumerate(("a", "b")):
         for number in range(3):

@@ -128,7 +128,9 @@ def _assembled(
         if found.test_name is not None and found.test_name.lower() != "test":
             notes.append(f"{found.test_name}/ is used for testing")
         _need_all(found, samples, in_test, bad)
-    channels, side = common_shape([sample.image for sample in samples], options)
+    images = [sample.image for sample in samples]
+    channels, side = common_shape(images, options)
+    notes += fitted(images, side)
     splits = []
     for wanted in (False, True):
         chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
@@ -233,6 +235,13 @@ def common_shape(images: Sequence[DecodedImage], options: FolderOptions) -> tupl
     grey = all(image.pixels.ndim == 2 for image in images)
     channels = options.channels if options.channels is not None else (1 if grey else 3)
     return channels, options.size if options.size is not None else common
+
+
+def fitted(images: Sequence[DecodedImage], side: int) -> list[str]:
+    """A note about photographs, of which a network sees less than a person."""
+    count = sum(image.side != side for image in images)
+    seen = f"seen as the middle square at {side} x {side} pixels (--size changes that)"
+    return [f"{count:,} of {counted(len(images), 'image')} {seen}"] if count else []
 
 
 def stack_images(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:

@@ -17,6 +17,7 @@ from rarefy.data.images.folders import (
     FolderOptions,
     common_shape,
     decode_or_stop,
+    fitted,
     ignored_files,
     relative_name,
     stack_images,
@@ -102,8 +103,8 @@ def _whole_folder(found: FolderFiles, options: FolderOptions) -> Samples:
     if len({label for _, label, _ in good}) < 2:
         raise UsageError(f"{folder}: readable images of at least 2 classes are needed")
     images = [image for _, _, image in good]
-    pixels = stack_images(images, *common_shape(images, options))
-    notes = ignored_files(found)
+    channels, side = common_shape(images, options)
+    notes = [*ignored_files(found), *fitted(images, side)]
     if bad:
         were = "was" if len(bad) == 1 else "were"
         notes.append(f"{counted(len(bad), 'file')} that cannot be read {were} left out")
@@ -111,7 +112,7 @@ def _whole_folder(found: FolderFiles, options: FolderOptions) -> Samples:
     files = tuple(file for file, _, _ in good)
     return _samples(
         folder.resolve().name or "folder",
-        (ImageSet(pixels, labels, found.classes, files),),
+        (ImageSet(stack_images(images, channels, side), labels, found.classes, files),),
         source=str(folder),
         split="all",
         notes=tuple(notes),
