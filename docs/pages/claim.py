@@ -22,7 +22,7 @@ def page(answer: Answer, results: Path) -> str:
     papers = [plain(PAPERS[key]) for key in claim.papers if key in PAPERS]
     state = answer.state[0].upper() + answer.state[1:]
     said = {
-        "Under review": claim.review,
+        "Under review": claim.review and f"{claim.review[0].upper()}{claim.review[1:]}.",
         "Paper says": claim.statement,
         "Its setting": claim.setting,
         "Left open": claim.choices,
