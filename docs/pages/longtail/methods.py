@@ -40,8 +40,8 @@ COLUMNS = [
 def methods_table(found: dict[str, Found]) -> str:
     """One row per method and weight decay, beside what is published with the same decay."""
     runs = _runs(found, (*scales.METHODS, "decay"))
-    rows = {(way, theirs.weight_decay): None for way, theirs in METHODS.items()}
-    rows |= dict.fromkeys((way, USUAL) for way in (*METHODS, PRUNED))
+    rows = dict.fromkeys((way, USUAL) for way in (*METHODS, PRUNED))
+    rows |= {(way, theirs.weight_decay): None for way, theirs in METHODS.items()}
     rows |= dict.fromkeys((way, one.weight_decay) for one in runs for way in one.ways)
     lines = []
     for way, decay in sorted(rows, key=lambda row: row[1]):
