@@ -251,6 +251,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"algorithm": ("simclr", "pruned")},
         "method='pruned': needs the share of weights to keep",
     ),
+    ("longtail-table", {"orders": (4,)}, "orders=(4,): must name one for each of 2 seeds"),
     ("longtail-table", {"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
     ("longtail-table", {"split": "as-is"}, "means nothing where images are taken as they are"),
     ("longtail-table", {"split": "tail.json"}, "means nothing where images are taken as they are"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from made_up_results import coordinates_of, fabricated
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.measure.neurons import ordinary
 from rarefy.studies import get_study
+from rarefy.studies.api import read_results
 from rarefy.studies.contrastive.convergence.experiment import Converged
 from rarefy.sweep.grid import grid_of
 from rarefy.train.descent import State
@@ -21,6 +23,7 @@ from rarefy.train.descent import State
 ContrastConvergence = get_study("contrast-convergence")
 pytestmark = pytest.mark.usefixtures("eager")
 FLOAT64 = Context(dtype=torch.float64)
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 # -------------------------------------------------------------------------------------- the setting
@@ -157,3 +160,10 @@ def test_each_claim_fails_where_it_is_not_so() -> None:
     told = {claim: found[claim].outcome for claim in ("C5.1", "C5.2", "C6.1", "C6.2", "C15.1")}
     assert set(told.values()) == {"fails"}
     assert "tau=log d, step d^1.25/eta" in found["C5.1"].setting and "d=32" in found["C6.1"].setting
+
+
+def test_at_the_width_of_the_proofs_two_readings_are_primary_and_their_premise_is_met() -> None:
+    study, scale, results = read_results(RESULTS / "contrast-convergence-wide.parquet")
+    primary = {v.claim: v for v in study.verdicts(results, scale) if v.role == "primary"}
+    assert sorted(primary) == ["C15.2", "C6.3"]
+    assert all("d=64" in v.setting and v.outcome != "premise-not-met" for v in primary.values())

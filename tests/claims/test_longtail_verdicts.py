@@ -158,6 +158,16 @@ def test_the_published_row_is_primary_with_what_was_published_beside_it() -> Non
     assert said["P6.2  100, two branches, 0.1 kept: accuracy"].published == pytest.approx(7.07)
     gap = said["P6  100, two branches, 0.1 kept: Delta_20"]
     assert gap.published == pytest.approx(-0.07) and gap.outcome == "holds"
+    # a mirrored pair and four orders without their mirror images
+    assert said["P6.2  100, two branches, 0.1 kept: accuracy"].n == 5
+    assert get_study("longtail-table").at("cifar10-rho100-500").pairs(range(6)) == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 @pytest.mark.parametrize(
