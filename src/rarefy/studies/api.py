@@ -155,7 +155,7 @@ def finite_runs(dataset: xr.Dataset) -> xr.Dataset:
     """The results without runs that stopped being finite: such a run costs itself only. It is NaN
     from its start to its end, and a seed of which no run is left is dropped, so that it is counted
     nowhere. What is NaN in a run that stayed finite stays."""
-    finite = dataset["nonfinite_step"] == -1
+    finite = dataset.get("nonfinite_step", xr.DataArray(-1)) == -1
     if finite.all():
         return dataset
     outputs = dataset.drop_vars("nonfinite_step").where(finite)
