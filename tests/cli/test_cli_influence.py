@@ -83,6 +83,24 @@ def test_rules_that_are_off_are_told(capsys: pytest.CaptureFixture[str]) -> None
     assert "label check" not in capsys.readouterr().out
 
 
+def test_where_no_label_was_checked_neighbours_have_spoken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = np.random.default_rng(0).normal(np.repeat([0.0, 9.0], 30)[:, None], 1.0, (60, 3))
+    kinds = ["oak"] * 30 + ["yew"] * 28 + ["oak"] * 2
+    pd.DataFrame(rows).assign(kind=kinds).to_csv("trees.csv", index=False)
+    call = ["influence", "trees.csv", "--label", "kind", "--no-check-labels", "--no-gallery"]
+    assert main(call) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no label was checked: in doubt by their neighbours alone" in said
+    assert said.endswith("no label was checked; by their neighbours alone 2 are in doubt")
+    assert main([*call, "--json", "--overwrite"]) == 0
+    # (NaN is no JSON)
+    doubts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["doubts"]
+    assert [(row["name"], row["suggested_label"]) for row in doubts] == [("", "yew")] * 2
+    assert [row["given_probability"] for row in doubts] == [None, None]
+
+
 def test_units_do_not_rule_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     frame().assign(age=frame()["age"] * 1e5).to_csv("trees.csv", index=False)
     call = ["influence", "trees.csv", "--label", "kind", *QUICK]

@@ -32,8 +32,6 @@ _OUTCOMES = {
 LABEL = 17
 """Columns for the names of an answer's parts."""
 WIDEST = 110
-REHEARSALS = {"tiny", "quick"}
-"""Scales that decide nothing, unless a claim names one."""
 TOO_SMALL, OTHER_SETTING = "too small to tell", "another setting"
 SHOWN = 5
 """Exceptions named in a terminal."""
@@ -224,8 +222,9 @@ def spell_run(verdicts: list[Verdict], answer: Answer, declared: bool) -> str:
     counted = primaries or verdicts
     decided = answer.state in ("supported", "contradicted")
     agrees = decided and all(verdict.outcome == answer.word for verdict in counted)
-    scales = {verdict.scale for verdict in counted}
-    if scales == {"tiny"} or (not agrees and scales <= REHEARSALS - _decisive_scales(answer)):
+    scale = counted[0].scale
+    deciding = {part.primary.scale for part in answer.parts}
+    if scale == "tiny" or (scale == "quick" and "quick" not in deciding and not agrees):
         return TOO_SMALL
     if not agrees and not declared:
         return OTHER_SETTING
@@ -233,12 +232,8 @@ def spell_run(verdicts: list[Verdict], answer: Answer, declared: bool) -> str:
         return "premise not met"
     least = min(verdict.n for verdict in counted)
     holding = sum(verdict.outcome == "holds" for verdict in counted)
-    said = f"{holding} of {len(counted)}"
-    return f"{said} hold, n {least}" if primaries else f"{said} others hold"
-
-
-def _decisive_scales(answer: Answer) -> set[str]:
-    return {part.primary.scale for part in answer.parts}
+    words = f"{holding} of {len(counted)}"
+    return f"{words} hold, n {least}" if primaries else f"{words} others hold"
 
 
 def show_readings(verdicts: Iterable[Verdict]) -> None:

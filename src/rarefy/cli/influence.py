@@ -239,8 +239,7 @@ def influence(
         print_(top_table(scored.table))
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
-        if check_labels:
-            typer.echo(advice(scored.table))
+        typer.echo(advice(scored.table))
         if "gallery" in written:
             then = f"rarefy clean {as_argument(data)} --picks FILE --out DIR"
             typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")

@@ -28,7 +28,7 @@ def describe(scored: ScoredSamples, written: dict[str, Path]) -> dict[str, Any]:
         "undefined": int(table["influence"].isna().sum()),
         "triage": {word: int(count) for word, count in words.items() if word},
         "label_issues": int(table["label_issue"].sum()),
-        "doubts": doubts_of(table)[list(DOUBTS)].to_dict("records"),
+        "doubts": _json_rows(doubts_of(table)[list(DOUBTS)]),
         "highest": highest_of(table)[columns].to_dict("records"),
         "notes": list(table.attrs["notes"]),
         "seconds": table.attrs["seconds"],
@@ -48,8 +48,14 @@ DOUBTS = ("id", "name", "label", "given_probability", "suggested_label", "sugges
 
 
 def doubts_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Labels in doubt, the least likely ones."""
-    return table[table["label_issue"]].nsmallest(TOP, "given_probability")
+    from rarefy.tools.influence.triage import doubts_in
+
+    return doubts_in(table).head(TOP)
+
+
+def _json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """What is missing is null: JSON has no NaN."""
+    return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
 def doubts_table(table: pd.DataFrame) -> Table:
@@ -64,6 +70,8 @@ def doubts_table(table: pd.DataFrame) -> Table:
         for row in doubts_of(table).itertuples()
     ]
     caption = "probabilities by classifiers that have not seen the sample"
+    if table["given_probability"].isna().all():
+        caption = "no label was checked: in doubt by their neighbours alone"
     return make_table(columns, rows, "labels most in doubt", caption)
 
 
@@ -72,8 +80,7 @@ def advice(table: pd.DataFrame) -> str:
     checked = int(table["given_probability"].notna().sum())
     doubted = table[table["label_issue"]]
     if not checked:
-        by_neighbours = f"{len(doubted):,} in doubt by their neighbours alone"
-        return f"no label was checked, {by_neighbours}: see the notes"
+        return f"no label was checked; by their neighbours alone {len(doubted):,} are in doubt"
     if not len(doubted):
         return f"no label is in doubt, of {checked:,} checked"
     shares = table.groupby("label", sort=False)["label_issue"].mean()

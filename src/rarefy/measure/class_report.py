@@ -115,10 +115,8 @@ def class_report(
         classes: their names.
     """
     counts = _checked(confusion)
-    names, train = (
-        [printable(str(one)) for one in classes],
-        np.asarray(train_counts, dtype=np.int64),
-    )
+    names = [printable(str(name)) for name in classes]
+    train = np.asarray(train_counts, dtype=np.int64)
     for what, given in (("train_counts", len(train)), ("classes", len(names))):
         if given != counts.shape[1]:
             raise bad_value(what, given, f"must be one for each of {counts.shape[1]} classes")

@@ -18,7 +18,7 @@ STRIP = 12
 MOST_SAMPLES = 2_000
 """Samples of a page, neighbours among them: 9.5 MB with the largest pictures."""
 MISLABELLED = "maybe mislabelled"
-"""The label of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
+"""The label of ``rarefy.tools.influence.triage`` for samples whose label is in doubt."""
 MOST_MISLABELLED, MOST_FLAGGED, MOST_UNDEFINED = 1_000, 400, 100
 """Samples that may be mislabelled, of all other triage labels together, and without a score."""
 

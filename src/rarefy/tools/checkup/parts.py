@@ -23,7 +23,7 @@ from rarefy.measure.class_report import ENOUGH
 from rarefy.tools.checkup.ranking import Commands
 from rarefy.tools.checkup.sections import SKIPPED, Rows, Section
 from rarefy.tools.influence.scoring import ScoreSettings, score_samples
-from rarefy.tools.influence.triage import RARE
+from rarefy.tools.influence.triage import RARE, doubts_in
 from rarefy.tools.longtail.pretrain_images import pretrain_images
 from rarefy.tools.samples.samples import Samples
 from rarefy.tools.train_images import train
@@ -107,9 +107,8 @@ def the_samples(of: Subject) -> Section:
     settings = ScoreSettings(device=of.device)
     scored = score_samples(of.samples, settings, deadline=of.deadline)
     table = scored.table
-    doubtful = table["label_issue"]  # as the last line of rarefy influence counts them
-    issues = table[doubtful].sort_values("given_probability")
-    odd = table[~doubtful].sort_values("percentile", ascending=False)
+    issues = doubts_in(table)
+    odd = table[~table["label_issue"]].sort_values("percentile", ascending=False)
     numbers: dict[str, Any] = {
         "samples": len(table),
         "issues": len(issues),
@@ -130,7 +129,7 @@ def the_samples(of: Subject) -> Section:
         "Labels in doubt, least likely first",
         ("sample", "label", "its probability", "suggested"),
         tuple(
-            (_named(row), str(row.label), f"{row.given_probability:.3f}", _suggested(row))
+            (_named(row), str(row.label), _probability(row), str(row.suggested_label))
             for row in shown.itertuples()
         ),
         tuple(int(one) for one in shown["index"]),
@@ -299,10 +298,8 @@ def _named(row: Any) -> str:
     return str(row.name) if getattr(row, "name", "") else f"row {row.index}"
 
 
-def _suggested(row: Any) -> str:
-    """By classifiers, or else by its neighbours."""
-    label = str(row.label)
-    return str(row.suggested_label if row.suggested_label != label else row.neighbour_label)
+def _probability(row: Any) -> str:
+    return "-" if np.isnan(row.given_probability) else f"{row.given_probability:.3f}"
 
 
 def _mean(values: Any) -> float | None:

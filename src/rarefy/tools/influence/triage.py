@@ -7,6 +7,7 @@ says how well the columns behind them find flips, rare modes and copies that wer
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,9 +65,16 @@ def add_triage(table: pd.DataFrame, rules: Rules | None = None) -> pd.DataFrame:
     for word, chosen, reason in _rules_in_order(table, rules, near):
         new = chosen & (words == "")
         words[new] = word
-        for row in np.flatnonzero(new):
+        for row in np.flatnonzero(new).tolist():
             why[row] = reason(row)
     return table.assign(triage=words, rule=why)
+
+
+def doubts_in(table: pd.DataFrame) -> pd.DataFrame:
+    """The samples whose label is in doubt, the least likely labels first; then those that only
+    neighbours have spoken of."""
+    doubted = table[table["label_issue"]]
+    return doubted.sort_values(["given_probability", "disagreement"], ascending=[True, False])
 
 
 def _doubted_by_neighbours(table: pd.DataFrame, rules: Rules) -> NDArray[np.bool_]:
@@ -75,7 +83,9 @@ def _doubted_by_neighbours(table: pd.DataFrame, rules: Rules) -> NDArray[np.bool
     return disagreeing & other & ~table["label"].isin(_silent_classes(table, rules)).to_numpy()
 
 
-def _rules_in_order(table: pd.DataFrame, rules: Rules, near: NDArray[np.bool_]):  # type: ignore[no-untyped-def]
+def _rules_in_order(
+    table: pd.DataFrame, rules: Rules, near: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_], Callable[[int], str]]]:
     """(word, which rows, the reason of a row); the first that fits counts."""
     label = table["label"].to_numpy()
     given, likelier = table["given_probability"], table["suggested_probability"]
