@@ -248,7 +248,10 @@ def test_the_report_opens_with_the_answers(
     page = Path("report.html").read_text("utf-8")
     finding = page[: page.index('<section class="group"')]
     assert "supported</span> Walks with drift" in finding and "Xu &amp; Chen, Fig. 3a" in finding
-    assert "<img" in finding
+    assert "<img" in finding and "answered by other runs" not in page
+    assert cli.main(["run", "toy", "--scale", "tiny"]) == 0  # which decides nothing
+    assert cli.main(["report", "runs/toy-tiny", "--out", "tiny.html"]) == 0
+    assert "tiny scale, this run; answered by other runs" in Path("tiny.html").read_text("utf-8")
     monkeypatch.setattr("webbrowser.open", lambda address: False)
     assert cli.main(["report", "results", "--out", "b.html", "--open"]) == 0
     assert "note: there is no browser here" in capsys.readouterr().err

@@ -81,6 +81,12 @@ class Section:
     problems: list[str]
     answers: list[Answer] = field(default_factory=list)
 
+    @property
+    def decides(self) -> bool:
+        """Whether an answer stands on this study at this scale: a rehearsal answers nothing."""
+        primaries = [part.primary for answer in self.answers for part in answer.parts]
+        return (self.name, self.scale) in {(reading.study, reading.scale) for reading in primaries}
+
     def panels(self) -> list[PanelView]:
         """Those that could be drawn."""
         every = [panel for picture in self.pictures for panel in picture.panels]
